@@ -1,0 +1,1 @@
+//! What crosses crates: every case on every loop, chaos, interoperability.

@@ -1,0 +1,20 @@
+//! What an event loop must offer, and the sockets that are driven through it.
+//!
+//! * [`readiness`]: [`ArmReadiness`], [`Runtime`], [`Timer`] and [`Spawn`], the contract between a loop and a driver.
+//! * [`stream`]: [`ByteStream`], what a connection reads from and writes to: a plain socket, later TLS.
+//! * [`listen`]: listening sockets, TCP and Unix.
+//! * [`connect`]: non-blocking connect, TCP and Unix.
+//! * [`loan`]: receive and send storage that belongs to the thread, so that an idle connection holds none.
+//!
+//! No protocol is spoken here, and no thread is started.
+
+pub mod connect;
+pub mod listen;
+pub mod loan;
+pub mod readiness;
+pub mod stream;
+
+pub use connect::{Connect, connect_tcp, connect_unix};
+pub use listen::{Accepted, ListenOptions, Listener};
+pub use readiness::{ArmReadiness, Interest, Runtime, Spawn, Timer};
+pub use stream::{ByteStream, FileRegion, PeerAddr, Socket};

@@ -1,0 +1,205 @@
+//! What a connection reads from and writes to, and the plain socket that is one.
+
+use std::io::{self, IoSlice};
+use std::net::SocketAddr;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::path::PathBuf;
+use std::task::{Context, Poll};
+
+use bytes::BytesMut;
+use rustix::net::{RecvFlags, SendFlags, Shutdown};
+
+use crate::readiness::{ArmReadiness, Interest};
+
+/// A reliable ordered stream of bytes in both directions: a socket, or a layer over one.
+pub trait ByteStream: Unpin {
+    /// Receives into the spare capacity of `buf` and says how many bytes were appended; 0 is the end of the file.
+    /// `buf` must have spare capacity.
+    ///
+    /// # Errors
+    /// What the transport failed with. An error is final for both directions.
+    fn poll_recv(&mut self, cx: &mut Context<'_>, buf: &mut BytesMut) -> Poll<io::Result<usize>>;
+
+    /// Takes bytes from the front of the slices and says how many. Bytes that were taken may still have to be
+    /// flushed by [`poll_flush`](Self::poll_flush) where a layer keeps some.
+    ///
+    /// # Errors
+    /// As [`poll_recv`](Self::poll_recv).
+    fn poll_send(&mut self, cx: &mut Context<'_>, data: &[IoSlice<'_>]) -> Poll<io::Result<usize>>;
+
+    /// Ready once every byte that was taken has been handed to the kernel. A plain socket always is.
+    ///
+    /// # Errors
+    /// As [`poll_recv`](Self::poll_recv).
+    fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>>;
+
+    /// Ends our direction: the peer reads the end of the file after what was sent. Reading goes on.
+    ///
+    /// # Errors
+    /// As [`poll_recv`](Self::poll_recv).
+    fn poll_close_write(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>>;
+
+    /// Whether [`poll_send_file`](Self::poll_send_file) can work on this stream.
+    fn can_send_file(&self) -> bool {
+        false
+    }
+
+    /// Sends from a file without bringing its bytes to user land; says how many bytes went, and advances `region` by
+    /// them. 0 means that the file has ended early.
+    ///
+    /// # Errors
+    /// As [`poll_recv`](Self::poll_recv), and `Unsupported` where [`can_send_file`](Self::can_send_file) says no.
+    fn poll_send_file(
+        &mut self,
+        cx: &mut Context<'_>,
+        region: &mut FileRegion<'_>,
+    ) -> Poll<io::Result<usize>> {
+        let _ = (cx, region);
+        Poll::Ready(Err(io::ErrorKind::Unsupported.into()))
+    }
+}
+
+/// A part of an open file that is to be sent.
+#[derive(Debug)]
+pub struct FileRegion<'a> {
+    /// The file, open for reading.
+    pub file: BorrowedFd<'a>,
+    /// The position of the next byte.
+    pub offset: u64,
+    /// How many bytes are left to send.
+    pub length: u64,
+}
+
+/// Who is at the other end.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum PeerAddr {
+    /// A TCP peer.
+    Inet(SocketAddr),
+    /// A Unix socket; most clients have no path.
+    Unix(Option<PathBuf>),
+}
+
+impl PeerAddr {
+    /// The Internet address, if the peer has one.
+    pub fn inet(&self) -> Option<SocketAddr> {
+        match self {
+            PeerAddr::Inet(address) => Some(*address),
+            PeerAddr::Unix(_) => None,
+        }
+    }
+}
+
+impl std::fmt::Display for PeerAddr {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            PeerAddr::Inet(address) => address.fmt(f),
+            PeerAddr::Unix(Some(path)) => write!(f, "unix:{}", path.display()),
+            PeerAddr::Unix(None) => f.write_str("unix:"),
+        }
+    }
+}
+
+/// A connected plain socket on some loop.
+#[derive(Debug)]
+pub struct Socket<S> {
+    source: S,
+}
+
+impl<S: ArmReadiness> Socket<S> {
+    /// Wraps a connected socket.
+    pub fn new(source: S) -> Self {
+        Socket { source }
+    }
+
+    /// The registered socket.
+    pub fn source(&self) -> &S {
+        &self.source
+    }
+
+    /// The registered socket, to be driven directly.
+    pub fn source_mut(&mut self) -> &mut S {
+        &mut self.source
+    }
+}
+
+impl<S: ArmReadiness> AsFd for Socket<S> {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.source.as_fd()
+    }
+}
+
+impl<S: ArmReadiness> ByteStream for Socket<S> {
+    #[inline]
+    fn poll_recv(&mut self, cx: &mut Context<'_>, buf: &mut BytesMut) -> Poll<io::Result<usize>> {
+        self.source.poll_recv(cx, buf)
+    }
+
+    #[inline]
+    fn poll_send(&mut self, cx: &mut Context<'_>, data: &[IoSlice<'_>]) -> Poll<io::Result<usize>> {
+        self.source.poll_send(cx, data)
+    }
+
+    #[inline]
+    fn poll_flush(&mut self, _cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_close_write(&mut self, _cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match rustix::net::shutdown(&self.source, Shutdown::Write) {
+            // The peer is gone already: nothing is left to end.
+            Ok(()) | Err(rustix::io::Errno::NOTCONN) => Poll::Ready(Ok(())),
+            Err(error) => Poll::Ready(Err(error.into())),
+        }
+    }
+
+    fn can_send_file(&self) -> bool {
+        cfg!(target_os = "linux")
+    }
+
+    #[cfg(target_os = "linux")]
+    fn poll_send_file(
+        &mut self,
+        cx: &mut Context<'_>,
+        region: &mut FileRegion<'_>,
+    ) -> Poll<io::Result<usize>> {
+        self.source.arm_readiness(Interest::Write, cx, |socket| {
+            let wanted = usize::try_from(region.length).unwrap_or(usize::MAX).min(SENDFILE_CHUNK);
+            let sent = rustix::fs::sendfile(socket, region.file, Some(&mut region.offset), wanted)?;
+            region.length -= sent as u64;
+            Ok(sent)
+        })
+    }
+}
+
+/// The most one `sendfile` moves, 1 MiB: a fast peer must not hold the loop for a whole large file.
+#[cfg(target_os = "linux")]
+const SENDFILE_CHUNK: usize = 1 << 20;
+
+/// One `recv` into the spare capacity of `buf`.
+///
+/// # Errors
+/// The system call's, and `InvalidInput` for a buffer without spare capacity.
+pub fn recv(socket: BorrowedFd<'_>, buf: &mut BytesMut) -> io::Result<usize> {
+    let length = buf.len();
+    let spare = buf.spare_capacity_mut();
+    if spare.is_empty() {
+        return Err(io::ErrorKind::InvalidInput.into());
+    }
+    let ((init, _rest), _) = rustix::net::recv(socket, spare, RecvFlags::empty())?;
+    let received = init.len();
+    // SAFETY: the kernel has initialised the first `received` bytes of the spare capacity.
+    unsafe { buf.set_len(length + received) };
+    Ok(received)
+}
+
+/// One `send` or `sendmsg` of the slices, without `SIGPIPE`.
+///
+/// # Errors
+/// The system call's.
+pub fn send(socket: BorrowedFd<'_>, data: &[IoSlice<'_>]) -> io::Result<usize> {
+    let sent = match data {
+        [one] => rustix::net::send(socket, one, SendFlags::NOSIGNAL)?,
+        _ => rustix::net::sendmsg(socket, data, &mut Default::default(), SendFlags::NOSIGNAL)?,
+    };
+    Ok(sent)
+}
