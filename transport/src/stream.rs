@@ -192,11 +192,15 @@ pub fn recv(socket: BorrowedFd<'_>, buf: &mut BytesMut) -> io::Result<usize> {
     Ok(received)
 }
 
-/// One `send` or `sendmsg` of the slices, without `SIGPIPE`.
+/// The most slices that one [`send`] looks at, 1,024: `IOV_MAX` of the systems that we run on. More are an `EMSGSIZE`.
+pub const MOST_SLICES: usize = 1024;
+
+/// One `send` or `sendmsg` of the first [`MOST_SLICES`] slices, without `SIGPIPE`.
 ///
 /// # Errors
 /// The system call's.
 pub fn send(socket: BorrowedFd<'_>, data: &[IoSlice<'_>]) -> io::Result<usize> {
+    let data = data.get(..MOST_SLICES).unwrap_or(data);
     let sent = match data {
         [one] => rustix::net::send(socket, one, SendFlags::NOSIGNAL)?,
         _ => rustix::net::sendmsg(socket, data, &mut Default::default(), SendFlags::NOSIGNAL)?,
