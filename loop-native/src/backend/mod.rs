@@ -1,0 +1,169 @@
+//! The kernel interfaces that the loop can wait on, behind one vtable, and the choice among them.
+
+#[cfg(target_os = "linux")]
+mod epoll;
+
+use std::fmt;
+use std::io;
+use std::os::fd::BorrowedFd;
+use std::str::FromStr;
+use std::time::Duration;
+
+use hyperman_transport::Interest;
+
+/// The environment variable that forces a backend.
+const VARIABLE: &str = "HYPERMAN_BACKEND";
+
+/// What the loop waits with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Backend {
+    /// Linux, edge-triggered: one registration for the life of a socket.
+    Epoll,
+}
+
+/// In the order in which [`Loop::new`](crate::Loop::new) tries them.
+const BACKENDS: &[(Backend, &str, Opener)] = &[
+    #[cfg(target_os = "linux")]
+    (Backend::Epoll, "epoll", epoll::open),
+];
+
+type Opener = fn() -> io::Result<Box<dyn Driver>>;
+
+impl Backend {
+    /// The backends that work on this machine now, best first.
+    pub fn available() -> Vec<Backend> {
+        BACKENDS.iter().filter(|(_, _, open)| open().is_ok()).map(|(backend, ..)| *backend).collect()
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Backend::Epoll => "epoll",
+        }
+    }
+}
+
+impl fmt::Display for Backend {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// The name of a backend that there is not.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UnknownBackend {
+    name: String,
+}
+
+impl fmt::Display for UnknownBackend {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "no backend is called {:?}", self.name)
+    }
+}
+
+impl std::error::Error for UnknownBackend {}
+
+impl FromStr for Backend {
+    type Err = UnknownBackend;
+
+    fn from_str(name: &str) -> Result<Self, Self::Err> {
+        [Backend::Epoll]
+            .into_iter()
+            .find(|backend| backend.name() == name)
+            .ok_or_else(|| UnknownBackend { name: name.to_owned() })
+    }
+}
+
+/// Opens the backend that `HYPERMAN_BACKEND` names, else the first that works.
+pub(crate) fn open_default() -> io::Result<Box<dyn Driver>> {
+    match std::env::var(VARIABLE) {
+        Ok(name) if !name.is_empty() => match name.parse() {
+            Ok(backend) => open(backend),
+            Err(unknown) => Err(refusal(io::ErrorKind::InvalidInput, &unknown)),
+        },
+        _ => {
+            let mut last = io::Error::from(io::ErrorKind::Unsupported);
+            for (.., open) in BACKENDS {
+                match open() {
+                    Ok(driver) => return Ok(driver),
+                    Err(error) => last = error,
+                }
+            }
+            Err(last)
+        }
+    }
+}
+
+/// Opens one backend.
+pub(crate) fn open(backend: Backend) -> io::Result<Box<dyn Driver>> {
+    match BACKENDS.iter().find(|(there, ..)| *there == backend) {
+        Some((_, name, open)) => open()
+            .map_err(|error| refusal(error.kind(), &format_args!("{name} does not work here ({error})"))),
+        None => Err(refusal(io::ErrorKind::Unsupported, &format_args!("this system has no {backend}"))),
+    }
+}
+
+/// An error that says what would work.
+fn refusal(kind: io::ErrorKind, what: &dyn fmt::Display) -> io::Error {
+    let names: Vec<&str> = Backend::available().into_iter().map(Backend::name).collect();
+    io::Error::new(kind, format!("{what}; this machine can do: {}", names.join(", ")))
+}
+
+/// Names a registration in what the kernel reports: a slot, and which occupant of it.
+pub(crate) type Key = u64;
+
+/// The key of the descriptor that other threads wake the loop by.
+pub(crate) const WAKE_KEY: Key = Key::MAX;
+
+/// What the kernel said of one socket.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Event {
+    pub(crate) key: Key,
+    pub(crate) ready: Ready,
+}
+
+/// A set of conditions of a socket.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Ready(pub(crate) u8);
+
+impl Ready {
+    /// A read will not block.
+    pub(crate) const READ: u8 = 1;
+    /// A write will not block.
+    pub(crate) const WRITE: u8 = 2;
+    /// A read that does not fill its buffer may leave something behind: end of file, an error, urgent data.
+    pub(crate) const MORE_BEHIND: u8 = 4;
+}
+
+/// One kernel interface.
+pub(crate) trait Driver {
+    /// Which one.
+    fn backend(&self) -> Backend;
+
+    /// Whether a registered socket reports every change by itself; [`arm`](Driver::arm) is then not called.
+    fn edge_triggered(&self) -> bool;
+
+    /// Starts to watch a descriptor.
+    fn add(&mut self, fd: BorrowedFd<'_>, key: Key) -> io::Result<()>;
+
+    /// Asks for one report of `interest`.
+    fn arm(&mut self, fd: BorrowedFd<'_>, key: Key, interest: Interest) -> io::Result<()>;
+
+    /// Forgets a descriptor, which is still open. No event with this key is reported after.
+    fn remove(&mut self, fd: BorrowedFd<'_>, key: Key);
+
+    /// Waits for events, at most `timeout` (rounded up to what the kernel can measure), and appends them. Being
+    /// interrupted is not an error.
+    fn wait(&mut self, timeout: Option<Duration>, events: &mut Vec<Event>) -> io::Result<()>;
+}
+
+/// Rounded up, so that no timer is early and none is waited for in a busy loop; at most what epoll and poll take.
+#[cfg(target_os = "linux")]
+fn whole_milliseconds(timeout: Duration) -> rustix::event::Timespec {
+    const MOST: u128 = i32::MAX as u128;
+    let milliseconds = timeout.as_nanos().div_ceil(1_000_000).min(MOST) as u32;
+    rustix::event::Timespec {
+        tv_sec: (milliseconds / 1000).into(),
+        tv_nsec: (milliseconds % 1000 * 1_000_000).into(),
+    }
+}
