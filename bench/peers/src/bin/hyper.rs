@@ -6,7 +6,7 @@ use bytes::Bytes;
 use http_body_util::Full;
 use hyper::service::service_fn;
 use hyper::{Request, Response};
-use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::rt::TokioIo;
 
 async fn answer(_: Request<hyper::body::Incoming>) -> Result<Response<Full<Bytes>>, Infallible> {
     Ok(Response::new(Full::new(Bytes::from_static(bench_peers::BODY.as_bytes()))))
@@ -21,7 +21,6 @@ fn main() {
             let _ = stream.set_nodelay(true);
             tokio::task::spawn_local(async move {
                 let _ = hyper::server::conn::http1::Builder::new()
-                    .timer(TokioTimer::new())
                     .serve_connection(TokioIo::new(stream), service_fn(answer))
                     .await;
             });
