@@ -4,10 +4,13 @@
 //! * [`stream`]: [`ByteStream`], what a connection reads from and writes to: a plain socket, later TLS.
 //! * [`listen`]: listening sockets, TCP and Unix.
 //! * [`connect`]: non-blocking connect, TCP and Unix.
+//! * `conformance` (feature of that name): the suite that every loop must pass.
 //! * [`loan`]: receive and send storage that belongs to the thread, so that an idle connection holds none.
 //!
 //! No protocol is spoken here, and no thread is started.
 
+#[cfg(feature = "conformance")]
+pub mod conformance;
 pub mod connect;
 pub mod listen;
 pub mod loan;
