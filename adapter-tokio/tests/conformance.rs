@@ -1,5 +1,7 @@
 //! The suite of the contract, on each flavour of tokio's runtime.
 
+#![allow(clippy::unwrap_used)]
+
 use hyperman_tokio::{TokioLocal, TokioRuntime};
 use hyperman_transport::conformance::{Harness, run};
 use tokio::runtime::Builder;
