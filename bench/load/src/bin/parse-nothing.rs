@@ -7,11 +7,13 @@ use rustix::event::epoll;
 use rustix::net::{SocketFlags, acceptfrom_with};
 
 fn main() {
-    let listener = std::net::TcpListener::bind(bench_peers::address()).expect("a free port");
+    let port: u16 =
+        std::env::args().nth(1).and_then(|port| port.parse().ok()).expect("the first argument is a port");
+    let listener = std::net::TcpListener::bind(("127.0.0.1", port)).expect("a free port");
     listener.set_nonblocking(true).expect("non-blocking");
     let answer = format!(
         "HTTP/1.1 200 OK\r\nContent-Length: 256\r\nDate: Sun, 06 Nov 1994 08:49:37 GMT\r\n\r\n{}",
-        bench_peers::BODY
+        "x".repeat(256)
     );
     let epoll = epoll::create(epoll::CreateFlags::CLOEXEC).expect("epoll");
     let everything = epoll::EventFlags::IN | epoll::EventFlags::ET;
