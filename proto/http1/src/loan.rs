@@ -1,0 +1,33 @@
+//! Storage that belongs to the thread and is lent to a machine for one turn.
+
+use bytes::BytesMut;
+
+use crate::cache::HeadCache;
+
+/// Beyond this much, storage of an empty write buffer is let go, 64 KiB.
+const KEPT: usize = 64 << 10;
+
+/// What a driver lends a machine at the beginning of a turn ([`Server::lend`](crate::Server::lend)) and takes back at
+/// its end. A machine that was lent nothing allocates for itself.
+#[derive(Debug, Default)]
+pub struct Loan {
+    /// Storage to receive into; empty.
+    pub read: BytesMut,
+    /// Storage for heads and small bodies to be written; empty.
+    pub write: Vec<u8>,
+    /// Heads that were parsed before on this thread.
+    pub heads: Option<Box<HeadCache>>,
+    /// The value of the Date field, in the form of RFC 9110 §5.6.7, rendered once a second by the driver. All zero: no
+    /// Date is written.
+    pub date: [u8; 29],
+}
+
+/// Moves the storage of an empty write buffer back to the loan, or frees it.
+#[inline]
+pub(crate) fn give_back(storage: &mut Vec<u8>, place: &mut Vec<u8>) {
+    if place.capacity() == 0 && storage.capacity() <= KEPT {
+        std::mem::swap(storage, place);
+    } else {
+        *storage = Vec::new();
+    }
+}

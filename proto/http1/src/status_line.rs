@@ -1,0 +1,77 @@
+//! `version SP status SP reason` (RFC 9112 §4).
+
+use bytes::Bytes;
+use http::StatusCode;
+
+use crate::error::{Error, Excerpt};
+use crate::grammar::is_field_value;
+use crate::request_line::parse_version;
+
+/// The reason phrase of an answer, in its extensions where it is not the usual one for its status.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Reason(pub Bytes);
+
+/// A parsed status line.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct StatusLine {
+    pub(crate) status: StatusCode,
+    pub(crate) http11: bool,
+    pub(crate) reason: Option<Reason>,
+}
+
+/// Reads a status line without its CRLF. The reason and the blank before it may be missing.
+pub(crate) fn parse(line: &[u8]) -> Result<StatusLine, Error> {
+    let malformed = || Error::InvalidStatusLine(Excerpt::of(line));
+    let (version, rest) = line.split_at_checked(8).ok_or_else(malformed)?;
+    let http11 = parse_version(version)?;
+    let (digits, reason) = match rest {
+        [b' ', a, b, c] => ([*a, *b, *c], &[][..]),
+        [b' ', a, b, c, b' ', reason @ ..] => ([*a, *b, *c], reason),
+        _ => return Err(malformed()),
+    };
+    let status = StatusCode::from_bytes(&digits).map_err(|_| malformed())?;
+    if !is_field_value(reason) {
+        return Err(malformed());
+    }
+    let usual = reason.is_empty() || status.canonical_reason().is_some_and(|text| text.as_bytes() == reason);
+    let reason = (!usual).then(|| Reason(Bytes::copy_from_slice(reason)));
+    Ok(StatusLine { status, http11, reason })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn status_lines() {
+        let line = |text: &[u8]| parse(text).map(|line| (line.status.as_u16(), line.http11, line.reason));
+        assert_eq!(line(b"HTTP/1.1 200 OK"), Ok((200, true, None)));
+        assert_eq!(line(b"HTTP/1.1 200 "), Ok((200, true, None)));
+        assert_eq!(line(b"HTTP/1.1 200"), Ok((200, true, None)));
+        assert_eq!(line(b"HTTP/1.0 404 Not Found"), Ok((404, false, None)));
+        assert_eq!(
+            line(b"HTTP/1.1 999 \xfcber"),
+            Ok((999, true, Some(Reason(Bytes::from_static(b"\xfcber")))))
+        );
+        for bad in [
+            "HTTP/1.1 20 OK",
+            "HTTP/1.1 2000",
+            "HTTP/1.1  200 OK",
+            "HTTP/1.1 099 x",
+            "HTTP/1.1 +20 x",
+            "HTTP/1.1",
+            "HTTP/1.1 200OK",
+            "ICY 200 OK",
+            "HTTP/1.1 200 a\0b",
+            "HTTP/1.1 200 a\rb",
+            "",
+            " HTTP/1.1 200 OK",
+            "HTTP/1.1\t200 OK",
+            "HTTP/1.1 200\tOK",
+            "HTTP/2.0 200 OK",
+            "HTTP/1.1 2x0 OK",
+        ] {
+            assert!(line(bad.as_bytes()).is_err(), "{bad:?}");
+        }
+    }
+}
