@@ -1,10 +1,11 @@
 //! What an event loop must offer, and the sockets that are driven through it.
 //!
 //! * [`readiness`]: [`ArmReadiness`], [`Runtime`], [`Timer`] and [`Spawn`], the contract between a loop and a driver.
-//! * [`stream`]: [`ByteStream`], what a connection reads from and writes to: a plain socket, later TLS.
+//! * [`stream`]: [`ByteStream`], what a connection reads from and writes to: a plain socket, or TLS over one.
 //! * [`listen`]: listening sockets, TCP and Unix.
 //! * [`connect`]: non-blocking connect, TCP and Unix.
 //! * `conformance` (feature of that name): the suite that every loop must pass.
+//! * `tls`: TLS over any [`ByteStream`], with the feature `tls`.
 //! * [`loan`]: receive and send storage that belongs to the thread, so that an idle connection holds none.
 //!
 //! No protocol is spoken here, and no thread is started.
@@ -16,6 +17,8 @@ pub mod listen;
 pub mod loan;
 pub mod readiness;
 pub mod stream;
+#[cfg(feature = "_tls")]
+pub mod tls;
 
 pub use connect::{Connect, connect_tcp, connect_unix};
 pub use listen::{Accepted, ListenOptions, Listener};
