@@ -7,7 +7,7 @@ use std::io::Read;
 
 use rustls::server::Acceptor;
 
-use super::error::Error;
+use super::error::{Alert, Error};
 
 /// The content type of a handshake record (RFC 8446 §5.1).
 const HANDSHAKE: u8 = 22;
@@ -56,6 +56,9 @@ impl Hello {
                     let server_name = accepted.client_hello().server_name().map(str::to_ascii_lowercase);
                     return Ok(Some(Asked { server_name }));
                 }
+                Err((rustls::Error::PeerIncompatible(_), _)) if is_old(received) => {
+                    return Err((Error::NoCommonVersion, plain_alert(Alert::PROTOCOL_VERSION.code).to_vec()));
+                }
                 Err((error, mut alert)) => {
                     let mut bytes = Vec::new();
                     // Writing to memory does not fail.
@@ -65,6 +68,15 @@ impl Hello {
             }
         }
     }
+}
+
+/// Whether the newest version that a ClientHello offers is older than TLS 1.2. Such a client misses extensions too, and
+/// the library complains about those first.
+fn is_old(received: &[u8]) -> bool {
+    // After the record's head come the message's type and length, then the version (RFC 8446 §4.1.2).
+    const VERSION: usize = 5 + 1 + 3;
+    const TLS_1_2: [u8; 2] = [3, 3];
+    received.get(VERSION..VERSION + 2).is_some_and(|version| *version < TLS_1_2[..])
 }
 
 /// Methods that a plain HTTP client may begin with, and the preface of HTTP/2.
