@@ -1,0 +1,37 @@
+//! The suite of the contract, on the default context and on one of the thread's own.
+
+use glib::MainContext;
+use hyperman_glib::GlibRuntime;
+use hyperman_transport::conformance::{Harness, run};
+
+struct Default;
+
+impl Harness for Default {
+    type Runtime = GlibRuntime;
+
+    fn block_on(&self, case: impl AsyncFnOnce(GlibRuntime)) {
+        let context = MainContext::default();
+        context.block_on(case(GlibRuntime::new(context.clone())));
+    }
+}
+
+struct Own;
+
+impl Harness for Own {
+    type Runtime = GlibRuntime;
+
+    fn block_on(&self, case: impl AsyncFnOnce(GlibRuntime)) {
+        let context = MainContext::new();
+        context.block_on(case(GlibRuntime::new(context.clone())));
+    }
+}
+
+#[test]
+fn default_context() {
+    run("glib (default context)", Default);
+}
+
+#[test]
+fn own_context() {
+    run("glib (own context)", Own);
+}
