@@ -1,0 +1,69 @@
+//! One connection to a server, in use or kept: its stream, its protocol machine and its identity.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Instant;
+
+use http::HeaderMap;
+use hyperman_http1::Client as Machine;
+use hyperman_transport::{ByteStream, Runtime, loan};
+
+use crate::client::Config;
+use crate::connect::Stream;
+use crate::pool::{Keep, Key};
+
+pub(crate) struct Connection<R: Runtime> {
+    pub(crate) stream: Stream<R::Source>,
+    pub(crate) machine: Machine,
+    pub(crate) peer: SocketAddr,
+    /// The fields of a request to this origin that adds none of its own, by the configuration that they come from.
+    pub(crate) plain_head: Option<(Arc<Config>, HeaderMap)>,
+    key: Key,
+    opened: Instant,
+    idle_since: Instant,
+}
+
+impl<R: Runtime> Connection<R> {
+    pub(crate) fn new(
+        stream: Stream<R::Source>,
+        config: &Config,
+        key: Key,
+        peer: SocketAddr,
+        now: Instant,
+    ) -> Box<Self> {
+        let machine = Machine::new(config.machine.clone(), now);
+        Box::new(Connection { stream, machine, peer, plain_head: None, key, opened: now, idle_since: now })
+    }
+
+    /// Whether an idle connection is one to send a request on. Whatever can be read now was not asked for: the end of
+    /// the connection, or bytes that would be taken for the next answer (S49). Where the loop knows that nothing came
+    /// this costs no system call; it also arms the loop, as reading the answer will want.
+    pub(crate) fn is_quiet(&mut self, cx: &mut Context<'_>) -> bool {
+        if !self.machine.can_reuse() {
+            return false;
+        }
+        let mut storage = loan::take();
+        let outcome = self.stream.poll_recv(cx, &mut storage);
+        loan::give_back(storage);
+        matches!(outcome, Poll::Pending)
+    }
+}
+
+impl<R: Runtime> Keep for Box<Connection<R>> {
+    fn key(&self) -> &Key {
+        &self.key
+    }
+
+    fn opened(&self) -> Instant {
+        self.opened
+    }
+
+    fn idle_since(&self) -> Instant {
+        self.idle_since
+    }
+
+    fn set_idle_since(&mut self, now: Instant) {
+        self.idle_since = now;
+    }
+}
