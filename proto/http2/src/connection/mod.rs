@@ -272,7 +272,7 @@ impl Connection {
     fn settle(&mut self) -> bool {
         self.timing.note_incomplete(
             self.now,
-            !self.input.is_empty() || self.phase == Phase::Preface,
+            !self.input.is_empty() || self.phase != Phase::Open,
             self.block.is_some(),
         );
         if self.eof {
