@@ -5,6 +5,7 @@ use std::task::Poll;
 use std::thread;
 
 use bytes::BytesMut;
+use rustix::net::sockopt;
 
 use super::Harness;
 use super::apparatus::{Counter, KINDS, Kind, pair, sockets};
@@ -56,7 +57,7 @@ pub fn burst_before_arming_read<H: Harness>(harness: &H) {
         for kind in KINDS {
             let (mut source, mut peer) = pair(&runtime, kind);
             let counter = Counter::new();
-            for round in 0..100 {
+            for round in 0..200 {
                 let (mut failed, mut buf) = (false, BytesMut::with_capacity(64));
                 counter
                     .ready(|cx| {
@@ -66,6 +67,7 @@ pub fn burst_before_arming_read<H: Harness>(harness: &H) {
                                 failed = true;
                                 assert!(would_block(&outcome), "{outcome:?}");
                                 peer.write(b"burst");
+                                let_others_run();
                             }
                             outcome
                         })
@@ -82,25 +84,33 @@ pub fn burst_before_arming_read<H: Harness>(harness: &H) {
 pub fn room_before_arming_write<H: Harness>(harness: &H) {
     harness.block_on(async |runtime| {
         for kind in KINDS {
-            let (mut source, mut peer) = pair(&runtime, kind);
-            for _ in 0..5 {
-                let counter = Counter::new();
-                let waiting = counter.fill(&mut source);
-                let mut failed = false;
-                let sent = counter
-                    .ready(|cx| {
-                        source.arm_readiness(Interest::Write, cx, |socket| {
-                            let outcome = stream::send(socket, &[IoSlice::new(b"x")]);
-                            if !failed && would_block(&outcome) {
-                                failed = true;
-                                peer.read(waiting);
-                            }
-                            outcome
+            let (ours, mut peer) = sockets(kind);
+            sockopt::set_socket_send_buffer_size(&ours, 4096).unwrap();
+            let mut source = runtime.source(ours).unwrap();
+            let counter = Counter::new();
+            // TCP may take its time to tell that it has room (delayed acknowledgements).
+            let rounds = if matches!(kind, Kind::Tcp) { 20 } else { 200 };
+            for _ in 0..rounds {
+                // Nothing has been armed when the first write fails.
+                let (mut failed, mut waiting) = (false, 0);
+                while !failed {
+                    waiting += counter
+                        .ready(|cx| {
+                            source.arm_readiness(Interest::Write, cx, |socket| {
+                                let outcome = stream::send(socket, &[IoSlice::new(&[b'w'; 1024])]);
+                                if !failed && would_block(&outcome) {
+                                    failed = true;
+                                    peer.read(waiting);
+                                    waiting = 0;
+                                    let_others_run();
+                                }
+                                outcome
+                            })
                         })
-                    })
-                    .await;
-                assert_eq!(sent.unwrap(), 1);
-                peer.read(if failed { 1 } else { waiting + 1 });
+                        .await
+                        .unwrap();
+                }
+                peer.read(waiting);
             }
         }
     });
@@ -133,6 +143,26 @@ pub fn bursts<H: Harness>(harness: &H) {
                 assert!(matches!(counter.send_byte(&mut source), Poll::Ready(Ok(1))));
             }
             sender.join().unwrap();
+        }
+    });
+}
+
+/// A thread reads from a socket whose buffer is small: thousands of writes that fail while it makes room.
+pub fn blocked_writes<H: Harness>(harness: &H) {
+    const LENGTH: usize = 8 << 20;
+    harness.block_on(async |runtime| {
+        for kind in KINDS {
+            let (ours, mut peer) = sockets(kind);
+            sockopt::set_socket_send_buffer_size(&ours, 4096).unwrap();
+            let mut source = runtime.source(ours).unwrap();
+            let reader = thread::spawn(move || peer.read(LENGTH));
+            let counter = Counter::new();
+            let (block, mut left) = ([b'w'; 4096], LENGTH);
+            while left > 0 {
+                let slices = [IoSlice::new(&block[..left.min(block.len())])];
+                left -= counter.ready(|cx| source.poll_send(cx, &slices)).await.unwrap();
+            }
+            assert!(reader.join().unwrap().iter().all(|byte| *byte == b'w'));
         }
     });
 }
@@ -224,6 +254,13 @@ pub fn large_transfer<H: Harness>(harness: &H) {
             echo.join().unwrap();
         }
     });
+}
+
+/// Gives a loop that has threads of its own the time to see the event before it is armed for it.
+fn let_others_run() {
+    for _ in 0..10 {
+        thread::yield_now();
+    }
 }
 
 fn would_block(outcome: &io::Result<usize>) -> bool {

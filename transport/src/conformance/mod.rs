@@ -65,6 +65,7 @@ pub fn cases<H: Harness>() -> Vec<Case<H>> {
         ("bytes between the failed read and the arming wake", attempts::burst_before_arming_read),
         ("room between the failed write and the arming wakes", attempts::room_before_arming_write),
         ("no wake-up is lost under bursts", attempts::bursts),
+        ("no wake-up is lost between blocked writes", attempts::blocked_writes),
         ("a read that did not fill its storage arms and wakes", attempts::short_read),
         ("a full buffer is not the end of the file", attempts::full_buffer),
         ("end of file right behind the last bytes is found", attempts::end_behind_bytes),
