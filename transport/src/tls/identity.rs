@@ -4,15 +4,14 @@
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use rustls::RootCertStore;
 use rustls::crypto::CryptoProvider;
 use rustls::pki_types::pem::{self, PemObject};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::sign::CertifiedKey;
-use x509_cert::der::Decode;
 
+use super::certificate::{Certificate, Date};
 use super::error::ConfigError;
 
 /// A certificate with its chain, and the private key that belongs to it. Files are read when the configuration is built,
@@ -203,16 +202,13 @@ fn parse_key(bytes: &[u8], origin: &str) -> Result<PrivateKeyDer<'static>, Confi
 }
 
 fn check_not_expired(leaf: &CertificateDer<'_>, origin: &str) -> Result<(), ConfigError> {
-    let certificate = x509_cert::Certificate::from_der(leaf)
-        .map_err(|error| ConfigError::BadCertificate { origin: origin.into(), reason: error.to_string() })?;
-    let not_after = certificate.tbs_certificate.validity.not_after;
-    // A clock before 1970 is no reason to refuse a certificate.
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or(Duration::ZERO);
-    if not_after.to_unix_duration() < now {
-        return Err(ConfigError::Expired {
-            origin: origin.into(),
-            not_after: not_after.to_date_time().to_string(),
-        });
+    let Some(certificate) = Certificate::parse(leaf) else {
+        let reason = "it is not in the form of RFC 5280".to_owned();
+        return Err(ConfigError::BadCertificate { origin: origin.into(), reason });
+    };
+    let not_after = certificate.not_after();
+    if not_after < Date::now() {
+        return Err(ConfigError::Expired { origin: origin.into(), not_after: not_after.to_string() });
     }
     Ok(())
 }

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use rustls::pki_types::CertificateDer;
 use rustls::{CipherSuite, CommonState, HandshakeKind, ProtocolVersion};
-use x509_cert::der::Decode;
 
+use super::certificate::Certificate;
 use super::server::Hosts;
 
 /// A version of TLS. Older ones are not spoken.
@@ -48,7 +48,7 @@ struct Agreed {
 /// verification was switched off.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PeerCertificate {
-    /// Whom it is for, as in RFC 4514: `CN=alice,O=Example`.
+    /// Whom it is for, in the form of RFC 4514: `CN=alice,O=Example`. Control characters are escaped.
     pub subject: String,
     /// Who issued it, in the same form.
     pub issuer: String,
@@ -139,39 +139,13 @@ impl fmt::Debug for TlsInfo {
 
 impl PeerCertificate {
     fn parse(der: &[u8]) -> Option<Self> {
-        use std::fmt::Write;
-
-        let certificate = x509_cert::Certificate::from_der(der).ok()?.tbs_certificate;
-        let mut serial = String::new();
-        for byte in certificate.serial_number.as_bytes() {
-            // Writing to a string does not fail.
-            let _ = write!(serial, "{byte:02x}");
-        }
+        let certificate = Certificate::parse(der)?;
         Some(PeerCertificate {
-            subject: printable(&certificate.subject.to_string()),
-            issuer: printable(&certificate.issuer.to_string()),
-            serial,
+            subject: certificate.subject()?,
+            issuer: certificate.issuer()?,
+            serial: certificate.serial(),
         })
     }
-}
-
-/// RFC 4514 §2.4 lets any character be written as a backslash and two hexadecimal digits. Control characters are, so
-/// that a name can go into a log line or a header field.
-fn printable(name: &str) -> String {
-    use std::fmt::Write;
-
-    let mut out = String::with_capacity(name.len());
-    for character in name.chars() {
-        if character.is_control() {
-            let mut utf8 = [0; 4];
-            for byte in character.encode_utf8(&mut utf8).bytes() {
-                let _ = write!(out, "\\{byte:02X}");
-            }
-        } else {
-            out.push(character);
-        }
-    }
-    out
 }
 
 /// The library names the suites of TLS 1.3 a little differently than the registry.
@@ -181,15 +155,5 @@ fn suite_name(suite: CipherSuite) -> &'static str {
         CipherSuite::TLS13_AES_256_GCM_SHA384 => "TLS_AES_256_GCM_SHA384",
         CipherSuite::TLS13_CHACHA20_POLY1305_SHA256 => "TLS_CHACHA20_POLY1305_SHA256",
         other => other.as_str().unwrap_or("unknown"),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::printable;
-
-    #[test]
-    fn control_characters_in_names_are_escaped() {
-        assert_eq!(printable("CN=a\r\nX: y\u{85}é"), "CN=a\\0D\\0AX: y\\C2\\85é");
     }
 }

@@ -22,6 +22,7 @@
 //! A connection that waits between two records holds no buffer, neither for reading nor for writing; what it received
 //! into and what it encrypts into belongs to its thread.
 
+mod certificate;
 mod client;
 mod engine;
 mod error;

@@ -230,6 +230,9 @@ impl<T: ByteStream> TlsStream<T> {
         let Stage::Traffic(engine) = &mut self.stage else { return Ok(()) };
         let mut sink = Sink::keep(&mut self.plain);
         engine.drive(&mut self.incoming, &mut self.outgoing, &mut sink, goal)?;
+        if sink.decrypted > 0 {
+            self.quiet = 0;
+        }
         self.unprocessed = false;
         self.give_back_if_empty();
         Ok(())

@@ -235,3 +235,16 @@ fn configurations_are_told_apart() {
     assert_eq!(distinct.len(), 4);
     assert_eq!(one.clone().id(), one.id());
 }
+
+#[cfg(all(feature = "tls-ring", feature = "tls-aws-lc-rs"))]
+#[test]
+fn providers_stand_side_by_side_and_understand_each_other() {
+    use crate::tls::Provider;
+
+    let authority = Authority::new("root");
+    for (near, far) in [(Provider::Ring, Provider::AwsLcRs), (Provider::AwsLcRs, Provider::Ring)] {
+        let client = authority.client().provider(near).build().unwrap();
+        let server = authority.server(&["host.test"]).provider(far).build().unwrap();
+        connected(&client, &server, "host.test", Network::BYTE_BY_BYTE);
+    }
+}
