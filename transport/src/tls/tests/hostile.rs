@@ -264,6 +264,40 @@ fn a_flood_of_tickets_is_refused() {
 }
 
 #[test]
+fn a_wait_costs_one_receive_and_a_trickle_one_per_piece() {
+    let authority = Authority::new("root");
+    let (mut client, mut server) = connected(
+        &authority.client().build().unwrap(),
+        &authority.server(&["host.test"]).build().unwrap(),
+        "host.test",
+        Network::KIND,
+    );
+    let mut buf = BytesMut::with_capacity(100);
+    let wait = |server: &mut crate::tls::TlsStream<End>, buf: &mut BytesMut| {
+        let before = server.inner.receives.get();
+        let (outcome, ()) = run(poll_fn(|cx| Poll::Ready(server.poll_recv(cx, buf))), async {});
+        (outcome.is_ready(), server.inner.receives.get() - before)
+    };
+    for _ in 0..3 {
+        assert_eq!(wait(&mut server, &mut buf), (false, 1));
+    }
+    let before = client.inner.on_the_way().len();
+    assert_eq!(before, 0);
+    // A record of the client's, taken off its way and handed on byte by byte.
+    let (taken, ()) = run(poll_fn(|cx| client.poll_send(cx, &[IoSlice::new(b"hello")])), async {});
+    assert_eq!(taken.unwrap(), 5);
+    let record = client.inner.take_off_the_way();
+    for (at, byte) in record.iter().enumerate() {
+        let (sent, ()) = run(send_all(&mut client.inner, &[*byte]), async {});
+        sent.unwrap();
+        let is_last = at + 1 == record.len();
+        // The byte, and the wait for the next one.
+        assert_eq!(wait(&mut server, &mut buf), (is_last, if is_last { 1 } else { 2 }), "byte {at}");
+    }
+    assert_eq!(buf, b"hello"[..]);
+}
+
+#[test]
 fn a_client_meets_a_server_that_is_none() {
     let authority = Authority::new("root");
     let client = authority.client().build().unwrap();

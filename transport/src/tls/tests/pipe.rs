@@ -48,7 +48,7 @@ pub(super) struct End {
     write: Rc<RefCell<Half>>,
     /// How many sends were made.
     pub(super) sends: Rc<Cell<usize>>,
-    /// How many receives found nothing or something.
+    /// How many receives were tried.
     pub(super) receives: Rc<Cell<usize>>,
 }
 
@@ -69,6 +69,11 @@ impl End {
     /// Bytes that this end sent and the other has not received yet.
     pub(super) fn on_the_way(&self) -> Vec<u8> {
         self.write.borrow().bytes.iter().copied().collect()
+    }
+
+    /// Takes these bytes away.
+    pub(super) fn take_off_the_way(&self) -> Vec<u8> {
+        self.write.borrow_mut().bytes.drain(..).collect()
     }
 
     /// How many bytes this end has sent in all.
