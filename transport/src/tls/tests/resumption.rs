@@ -163,3 +163,22 @@ fn requests_for_a_host_with_other_rules_are_misdirected() {
     assert!(!info.serves("closed.test"));
     assert!(near.info().unwrap().serves("closed.test"), "a client is not asked");
 }
+
+#[test]
+fn early_data_is_not_offered_to_clients_that_would_like_it() {
+    let authority = Authority::new("root");
+    let server = authority.server(&["host.test"]).build().unwrap();
+    let store = Arc::new(AnyHost::default());
+    let mut config = library_client(&authority, &[&rustls::version::TLS13]);
+    config.enable_early_data = true;
+    config.resumption = Resumption::store(store.clone());
+    let config = Arc::new(config);
+    let (near, far) = pipe(Network::KIND);
+    let (client, accepted) = run(library_stream(&config, near, "host.test").handshake(), server.accept(far));
+    assert!(!exchange((client.unwrap(), accepted.unwrap())));
+    // It has a ticket, and the ticket allows no early data (RFC 8446 §4.2.10).
+    let name = ServerName::try_from("host.test").unwrap();
+    let mut again = rustls::ClientConnection::new(config, name).unwrap();
+    assert_eq!(store.offered.load(Ordering::Relaxed), 1);
+    assert!(again.early_data().is_none());
+}

@@ -342,3 +342,30 @@ fn bytes_received_ahead_belong_to_the_handshake() {
     client.unwrap();
     server.unwrap();
 }
+
+#[test]
+fn tls_runs_over_tls_as_behind_a_proxy_that_is_spoken_to_in_tls() {
+    let (client, server) = both();
+    // With room for one byte only, the two ends of the layers would wait for each other: neither reads while it closes.
+    for network in NETWORKS.into_iter().filter(|network| network.capacity > 1) {
+        let (near, far) = connected(&client, &server, "host.test", network);
+        let mut near = client.stream(near, "host.test").unwrap();
+        let mut far = server.stream(far);
+        let data = pattern(30_000, 6);
+        let (end, got) = run(
+            async {
+                send_all(&mut near, &data).await.unwrap();
+                close(&mut near).await.unwrap();
+                read_to_end(&mut near).await
+            },
+            async {
+                let (got, end) = read_to_end(&mut far).await;
+                end.unwrap();
+                close(&mut far).await.unwrap();
+                got
+            },
+        );
+        end.1.unwrap();
+        assert!(got == data, "{network:?}");
+    }
+}
