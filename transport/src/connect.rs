@@ -11,9 +11,9 @@ use std::task::{Context, Poll};
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketAddrUnix, sockopt};
 
-use crate::listen::stream_socket;
 use crate::readiness::{ArmReadiness, Interest, Runtime};
 use crate::stream::Socket;
+use crate::system::stream_socket;
 
 /// Starts to connect to a TCP address, from `local` if one is given. Small segments leave at once (`TCP_NODELAY`).
 ///

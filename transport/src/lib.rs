@@ -17,6 +17,7 @@ pub mod listen;
 pub mod loan;
 pub mod readiness;
 pub mod stream;
+mod system;
 #[cfg(feature = "_tls")]
 pub mod tls;
 

@@ -9,10 +9,11 @@ use std::path::{Path, PathBuf};
 use std::task::{Context, Poll};
 
 use rustix::io::Errno;
-use rustix::net::{AddressFamily, SocketAddrAny, SocketAddrUnix, SocketFlags, SocketType, sockopt};
+use rustix::net::{AddressFamily, SocketAddrAny, SocketAddrUnix, sockopt};
 
 use crate::readiness::{ArmReadiness, Interest, Runtime};
 use crate::stream::{PeerAddr, Socket};
+use crate::system::{self, stream_socket};
 
 /// How a listening socket is set up.
 #[derive(Clone, Debug)]
@@ -124,12 +125,13 @@ impl<R: Runtime> Listener<R> {
     /// A connection that was reset before it was accepted is passed over.
     ///
     /// # Errors
-    /// `EMFILE` and `ENFILE` mean that no descriptor is free: the queue stays as it is, so wait for a moment before
-    /// the next call. Anything else ends the listener.
+    /// `EMFILE` and `ENFILE` mean that no descriptor is free, `ENOBUFS`, `ENOMEM` and `ENOSPC` that memory or the loop's
+    /// share of it is short: the queue stays as it is, so wait for a moment before the next call. Anything else ends the
+    /// listener.
     pub fn poll_accept(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<Accepted<R::Source>>> {
         let accepted = self.source.arm_readiness(Interest::Read, cx, |socket| {
             loop {
-                match rustix::net::acceptfrom_with(socket, SocketFlags::NONBLOCK | SocketFlags::CLOEXEC) {
+                match system::accept(socket) {
                     Err(error) if GONE_BEFORE_ACCEPT.contains(&error) => {}
                     other => return Ok(other?),
                 }
@@ -165,16 +167,6 @@ const GONE_BEFORE_ACCEPT: [Errno; 7] = [
     Errno::NETUNREACH,
     Errno::NOPROTOOPT,
 ];
-
-/// A non-blocking stream socket that no child process inherits.
-pub(crate) fn stream_socket(family: AddressFamily) -> io::Result<OwnedFd> {
-    Ok(rustix::net::socket_with(
-        family,
-        SocketType::STREAM,
-        SocketFlags::NONBLOCK | SocketFlags::CLOEXEC,
-        None,
-    )?)
-}
 
 fn peer_addr(address: Option<SocketAddrAny>) -> PeerAddr {
     let Some(address) = address else { return PeerAddr::Unix(None) };

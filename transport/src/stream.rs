@@ -7,9 +7,10 @@ use std::path::PathBuf;
 use std::task::{Context, Poll};
 
 use bytes::BytesMut;
-use rustix::net::{RecvFlags, SendFlags, Shutdown};
+use rustix::net::{RecvFlags, Shutdown};
 
 use crate::readiness::{ArmReadiness, Interest};
+use crate::system::SEND_FLAGS;
 
 /// A reliable ordered stream of bytes in both directions: a socket, or a layer over one.
 pub trait ByteStream: Unpin {
@@ -202,8 +203,8 @@ pub const MOST_SLICES: usize = 1024;
 pub fn send(socket: BorrowedFd<'_>, data: &[IoSlice<'_>]) -> io::Result<usize> {
     let data = data.get(..MOST_SLICES).unwrap_or(data);
     let sent = match data {
-        [one] => rustix::net::send(socket, one, SendFlags::NOSIGNAL)?,
-        _ => rustix::net::sendmsg(socket, data, &mut Default::default(), SendFlags::NOSIGNAL)?,
+        [one] => rustix::net::send(socket, one, SEND_FLAGS)?,
+        _ => rustix::net::sendmsg(socket, data, &mut Default::default(), SEND_FLAGS)?,
     };
     Ok(sent)
 }

@@ -1,10 +1,6 @@
-//! Rule 4: a dropped source is off the loop before its descriptor closes. Also many sources, and how they come to be.
+//! Rule 4: a dropped source is off the loop before its descriptor closes. Also many sources at once.
 
-use std::future::poll_fn;
-use std::io::ErrorKind;
-use std::net::{Ipv4Addr, SocketAddr};
 use std::os::fd::{AsFd, AsRawFd};
-use std::pin::pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
@@ -13,10 +9,7 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use super::Harness;
 use super::apparatus::{Counter, KINDS, Kind, Queue, Turns, pair, sockets};
-use crate::connect::connect_tcp;
-use crate::listen::{ListenOptions, Listener};
 use crate::readiness::{ArmReadiness, Runtime};
-use crate::stream::ByteStream;
 
 /// The old socket lives on behind a second descriptor, as it does when it was inherited; only deregistering silences it.
 pub fn reused_number<H: Harness>(harness: &H) {
@@ -124,44 +117,6 @@ pub fn thousand_sockets<H: Harness>(harness: &H) {
                 }
             }
         }
-    });
-}
-
-/// A listener wakes for a connection, a connect for its end, on one loop.
-pub fn connect_and_accept<H: Harness>(harness: &H) {
-    harness.block_on(async |runtime| {
-        let any = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
-        let mut listener = Listener::bind_tcp(runtime.clone(), any, &ListenOptions::default()).unwrap();
-        let address = listener.local_addr().unwrap().unwrap();
-        let (accepter, connecter) = (Counter::new(), Counter::new());
-        for _ in 0..20 {
-            assert!(accepter.poll(|cx| listener.poll_accept(cx)).is_pending());
-            let mut connect = pin!(connect_tcp(&runtime, address, None).unwrap());
-            let mut client = connecter.ready(|cx| connect.as_mut().poll(cx)).await.unwrap();
-            let mut accepted = accepter.ready(|cx| listener.poll_accept(cx)).await.unwrap();
-            let mut buf = BytesMut::with_capacity(64);
-            assert!(accepter.poll(|cx| accepted.socket.poll_recv(cx, &mut buf)).is_pending());
-            assert!(matches!(connecter.send_byte(client.source_mut()), Poll::Ready(Ok(1))));
-            let received = accepter.ready(|cx| accepted.socket.poll_recv(cx, &mut buf)).await;
-            assert_eq!((received.unwrap(), &buf[..]), (1, &b"x"[..]));
-        }
-    });
-}
-
-/// Nobody listens: the error comes out of the future, and the loop is quiet.
-pub fn refused<H: Harness>(harness: &H) {
-    harness.block_on(async |runtime| {
-        let listener = std::net::TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
-        let address = listener.local_addr().unwrap();
-        drop(listener);
-        let outcome = match connect_tcp(&runtime, address, None) {
-            Ok(connect) => {
-                let mut connect = pin!(connect);
-                poll_fn(|cx| connect.as_mut().poll(cx)).await.map(drop)
-            }
-            Err(error) => Err(error),
-        };
-        assert_eq!(outcome.unwrap_err().kind(), ErrorKind::ConnectionRefused);
     });
 }
 

@@ -9,8 +9,8 @@
 //! }
 //! ```
 //!
-//! Here are the table of the cases and what runs them. [`attempts`], [`interests`], [`lifetimes`], [`timers`] and
-//! [`tasks`] hold the cases, [`apparatus`] what they are made of: peers, wakers that count, turns of the loop.
+//! Here are the table of the cases and what runs them. [`attempts`], [`interests`], [`lifetimes`], [`sockets`],
+//! [`timers`] and [`tasks`] hold the cases, [`apparatus`] what they are made of: peers, wakers that count, turns of the loop.
 //!
 //! A case fails by a panic, or by not ending: a lost wake-up is a task that sleeps for ever.
 
@@ -25,6 +25,7 @@ pub mod apparatus;
 pub mod attempts;
 pub mod interests;
 pub mod lifetimes;
+pub mod sockets;
 pub mod tasks;
 pub mod timers;
 
@@ -82,8 +83,18 @@ pub fn cases<H: Harness>() -> Vec<Case<H>> {
         ("dropping a source closes its socket", lifetimes::closes),
         ("dropping a source forgets its wakers", lifetimes::forgets_wakers),
         ("a thousand sockets wake each its own task", lifetimes::thousand_sockets),
-        ("connecting and accepting wake", lifetimes::connect_and_accept),
-        ("a refused connect wakes with its error", lifetimes::refused),
+        ("connecting and accepting wake, IPv4", sockets::ipv4),
+        ("connecting and accepting wake, IPv6", sockets::ipv6),
+        ("connecting and accepting wake, Unix", sockets::unix),
+        ("IPv4 and IPv6 are listened on apart, or together", sockets::dual_stack),
+        ("a port in use is an error, a socket file nobody listens on is not", sockets::in_use),
+        ("a refused connect wakes with its error", sockets::refused),
+        ("a connect that is dropped is forgotten", sockets::dropped_connect),
+        ("a listening socket is taken over", sockets::taken_over),
+        ("one direction closes, the other goes on", sockets::close_write),
+        ("more slices than the system takes go in parts", sockets::many_slices),
+        #[cfg(target_os = "linux")]
+        ("a part of a file is sent from the kernel", sockets::send_file),
         ("a deadline in the past is ready at once", timers::past),
         ("timers are never early", timers::never_early),
         ("a timer moves to a later deadline", timers::moved_later),
