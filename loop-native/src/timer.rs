@@ -50,6 +50,11 @@ impl hyperman_transport::Timer for Timer {
 
     fn disarm(&mut self) {
         self.entry.deadline.set(None);
+        // Else it goes with the entry, when the key has passed: a timer that is armed and disarmed all the time keeps
+        // its waker.
+        if self.entry.place.get() == NOWHERE {
+            drop(self.entry.waker.take());
+        }
     }
 }
 
@@ -153,8 +158,8 @@ impl Timers {
         }
     }
 
-    /// The next timer whose deadline has passed. Timers that were moved to a later time are put where they belong,
-    /// disarmed ones are forgotten.
+    /// The next timer whose key and deadline have passed, or that has none. Timers that were moved to a later time are
+    /// put where they belong.
     pub(crate) fn pop_due(&mut self, now: Instant) -> Option<Rc<Entry>> {
         while let Some(node) = self.heap.first_mut().filter(|node| node.key <= now) {
             match node.entry.deadline.get() {
@@ -163,12 +168,10 @@ impl Timers {
                     node.entry.key.set(deadline);
                     self.sift_down(0);
                 }
-                deadline => {
+                _ => {
                     let entry = Rc::clone(&node.entry);
                     self.remove(&entry);
-                    if deadline.is_some() {
-                        return Some(entry);
-                    }
+                    return Some(entry);
                 }
             }
         }
@@ -209,8 +212,11 @@ impl Timers {
 }
 
 impl Entry {
-    /// Wakes the owner, who then finds that the deadline has passed.
+    /// Wakes the owner, who then finds that the deadline has passed; if nobody waits, forgets who did.
     pub(crate) fn fire(&self) {
-        self.waker.wake();
+        match self.deadline.get() {
+            Some(_) => self.waker.wake(),
+            None => drop(self.waker.take()),
+        }
     }
 }

@@ -2,6 +2,7 @@
 
 #[cfg(target_os = "linux")]
 mod epoll;
+mod poll;
 
 use std::fmt;
 use std::io;
@@ -18,34 +19,48 @@ const VARIABLE: &str = "HYPERMAN_BACKEND";
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Backend {
-    /// Linux, edge-triggered: one registration for the life of a socket.
+    /// Linux: edge-triggered, one registration for the life of a socket.
     Epoll,
+    /// Linux: readiness by poll requests in a ring, so that waiting for a whole batch of sockets costs one system call.
+    IoUring,
+    /// BSD and macOS: edge-triggered, one registration for the life of a socket.
+    Kqueue,
+    /// Every Unix: the list of sockets goes to the kernel each time.
+    Poll,
 }
-
-/// In the order in which [`Loop::new`](crate::Loop::new) tries them.
-const BACKENDS: &[(Backend, &str, Opener)] = &[
-    #[cfg(target_os = "linux")]
-    (Backend::Epoll, "epoll", epoll::open),
-];
 
 type Opener = fn() -> io::Result<Box<dyn Driver>>;
 
+/// What this system has, in the order in which [`Loop::new`](crate::Loop::new) tries it. After the first `false` nothing
+/// is tried by itself.
+const BACKENDS: &[(Backend, bool, Opener)] = &[
+    #[cfg(target_os = "linux")]
+    (Backend::Epoll, true, epoll::open),
+    (Backend::Poll, true, poll::open),
+];
+
 impl Backend {
-    /// The backends that work on this machine now, best first.
+    /// All there are, on whatever system.
+    const ALL: [Backend; 4] = [Backend::Epoll, Backend::IoUring, Backend::Kqueue, Backend::Poll];
+
+    /// The backends that work on this machine now. [`Loop::new`](crate::Loop::new) takes the first.
     pub fn available() -> Vec<Backend> {
-        BACKENDS.iter().filter(|(_, _, open)| open().is_ok()).map(|(backend, ..)| *backend).collect()
+        BACKENDS.iter().filter(|(.., open)| open().is_ok()).map(|(backend, ..)| *backend).collect()
     }
 
     fn name(self) -> &'static str {
         match self {
             Backend::Epoll => "epoll",
+            Backend::IoUring => "io_uring",
+            Backend::Kqueue => "kqueue",
+            Backend::Poll => "poll",
         }
     }
 }
 
 impl fmt::Display for Backend {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
+        f.pad(self.name())
     }
 }
 
@@ -66,8 +81,9 @@ impl std::error::Error for UnknownBackend {}
 impl FromStr for Backend {
     type Err = UnknownBackend;
 
+    /// The names are `epoll`, `io_uring`, `kqueue` and `poll`.
     fn from_str(name: &str) -> Result<Self, Self::Err> {
-        [Backend::Epoll]
+        Backend::ALL
             .into_iter()
             .find(|backend| backend.name() == name)
             .ok_or_else(|| UnknownBackend { name: name.to_owned() })
@@ -76,29 +92,37 @@ impl FromStr for Backend {
 
 /// Opens the backend that `HYPERMAN_BACKEND` names, else the first that works.
 pub(crate) fn open_default() -> io::Result<Box<dyn Driver>> {
-    match std::env::var(VARIABLE) {
-        Ok(name) if !name.is_empty() => match name.parse() {
-            Ok(backend) => open(backend),
-            Err(unknown) => Err(refusal(io::ErrorKind::InvalidInput, &unknown)),
-        },
-        _ => {
-            let mut last = io::Error::from(io::ErrorKind::Unsupported);
-            for (.., open) in BACKENDS {
-                match open() {
-                    Ok(driver) => return Ok(driver),
-                    Err(error) => last = error,
-                }
-            }
-            Err(last)
+    match std::env::var_os(VARIABLE) {
+        Some(name) if !name.is_empty() => open_named(&name.to_string_lossy()),
+        _ => open_first(),
+    }
+}
+
+fn open_named(name: &str) -> io::Result<Box<dyn Driver>> {
+    match name.parse() {
+        Ok(backend) => open(backend),
+        Err(unknown) => {
+            Err(refusal(io::ErrorKind::InvalidInput, &format_args!("{VARIABLE}={name}: {unknown}")))
         }
     }
+}
+
+fn open_first() -> io::Result<Box<dyn Driver>> {
+    let mut last = io::Error::from(io::ErrorKind::Unsupported);
+    for (_, _, open) in BACKENDS.iter().take_while(|(_, by_itself, _)| *by_itself) {
+        match open() {
+            Ok(driver) => return Ok(driver),
+            Err(error) => last = error,
+        }
+    }
+    Err(last)
 }
 
 /// Opens one backend.
 pub(crate) fn open(backend: Backend) -> io::Result<Box<dyn Driver>> {
     match BACKENDS.iter().find(|(there, ..)| *there == backend) {
-        Some((_, name, open)) => open()
-            .map_err(|error| refusal(error.kind(), &format_args!("{name} does not work here ({error})"))),
+        Some((.., open)) => open()
+            .map_err(|error| refusal(error.kind(), &format_args!("{backend} does not work here ({error})"))),
         None => Err(refusal(io::ErrorKind::Unsupported, &format_args!("this system has no {backend}"))),
     }
 }
@@ -114,6 +138,11 @@ pub(crate) type Key = u64;
 
 /// The key of the descriptor that other threads wake the loop by.
 pub(crate) const WAKE_KEY: Key = Key::MAX;
+
+/// A number for the slot of a key, small and without gaps, for tables; the wake-up descriptor's is 0.
+fn slot_of(key: Key) -> usize {
+    (key as u32).wrapping_add(1) as usize
+}
 
 /// What the kernel said of one socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -158,10 +187,9 @@ pub(crate) trait Driver {
 }
 
 /// Rounded up, so that no timer is early and none is waited for in a busy loop; at most what epoll and poll take.
-#[cfg(target_os = "linux")]
 fn whole_milliseconds(timeout: Duration) -> rustix::event::Timespec {
     const MOST: u128 = i32::MAX as u128;
-    let milliseconds = timeout.as_nanos().div_ceil(1_000_000).min(MOST) as u32;
+    let milliseconds = timeout.as_nanos().div_ceil(1_000_000).min(MOST) as i32;
     rustix::event::Timespec {
         tv_sec: (milliseconds / 1000).into(),
         tv_nsec: (milliseconds % 1000 * 1_000_000).into(),
