@@ -43,6 +43,7 @@ mod join;
 mod registry;
 mod remote;
 mod run_queue;
+pub mod signal;
 mod source;
 mod task;
 mod timer;
