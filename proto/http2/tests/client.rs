@@ -371,6 +371,7 @@ fn an_idle_connection_sends_no_pings() {
 
 #[test]
 fn settings_that_are_not_acknowledged_end_the_connection() {
+    #[expect(clippy::disallowed_methods, reason = "a test needs some instant to begin with")]
     let now = std::time::Instant::now();
     let mut client = hyperman_http2::Client::new(std::sync::Arc::new(Config::client()), now);
     feed(&mut client, &settings(&[]));

@@ -1,7 +1,7 @@
 //! The served folder: opens what lies below it, and nothing else.
 //!
 //! Every open is relative to one directory descriptor. On Linux the kernel itself refuses to leave it
-//! (`openat2` with `RESOLVE_BENEATH`); elsewhere, and on kernels before 5.6, [`walk`](crate::walk) follows the path
+//! (`openat2` with `RESOLVE_BENEATH`); elsewhere, and on kernels before 5.6, `walk` follows the path
 //! name by name. Nothing here blocks on a FIFO or a device: they are opened without waiting and turned away.
 
 use std::fs::{File, Metadata};
@@ -139,7 +139,7 @@ impl Root {
         Ok(Root { directory, confinement })
     }
 
-    /// The same folder, confined by [`walk`] even where the kernel could do it. For tests of the walk.
+    /// The same folder, confined by `walk` even where the kernel could do it. For tests of the walk.
     ///
     /// # Errors
     /// As [`open`](Self::open).
