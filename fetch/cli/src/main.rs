@@ -1,2 +1,76 @@
-//! Under construction.
-fn main() {}
+//! `fetch URL`: curl's manners over Fetch.
+//!
+//! * `options`: the command line; `question`: the request it asks for.
+//! * `transfer`: one URL from the request to the last byte.
+//! * `output`: where the body goes; `json`: how JSON is shown on a terminal; `trace`: what `-v` and `-i` tell.
+//! * `failure`: what is told when something fails, and the exit code.
+
+#![forbid(unsafe_code)]
+
+mod failure;
+mod json;
+mod options;
+mod output;
+mod question;
+mod trace;
+mod transfer;
+
+use std::process::ExitCode;
+
+use clap::Parser as _;
+use hyperman_fetch::{Client, Redirects};
+use hyperman_loop::Handle;
+
+use crate::failure::Failure;
+use crate::options::Options;
+use crate::question::Question;
+
+fn main() -> ExitCode {
+    let options = Options::parse();
+    match hyperman_loop::block_on(|handle| run(handle, &options)) {
+        Ok(code) => ExitCode::from(code),
+        Err(error) => {
+            tell(&options, &Failure::new(2, format!("no event loop: {error}")));
+            ExitCode::from(2)
+        }
+    }
+}
+
+/// One URL after the other, on one client, so that they share connections. The exit code is that of the last failure.
+async fn run(handle: Handle, options: &Options) -> u8 {
+    let question = match Question::new(options) {
+        Ok(question) => question,
+        Err(failure) => return tell(options, &failure),
+    };
+    let client = client(handle, options);
+    let mut code = 0;
+    for (index, url) in options.urls.iter().enumerate() {
+        if let Err(failure) = transfer::transfer(&client, options, &question, index, url).await {
+            code = tell(options, &failure);
+        }
+    }
+    code
+}
+
+fn client(handle: Handle, options: &Options) -> Client<Handle> {
+    let redirects = if options.location { Redirects::Follow(options.max_redirs) } else { Redirects::Stay };
+    let mut builder = Client::builder(handle)
+        .redirects(redirects)
+        .timeout(options.max_time)
+        .max_body(options.max_filesize)
+        .local_address(options.interface);
+    if let Some(limit) = options.connect_timeout {
+        builder = builder.connect_timeout(limit);
+    }
+    for (host, address) in &options.resolve {
+        builder = builder.resolve(host, [*address]);
+    }
+    builder.build()
+}
+
+fn tell(options: &Options, failure: &Failure) -> u8 {
+    if !failure.is_quiet() && (!options.silent || options.show_error) {
+        eprintln!("fetch: {failure}");
+    }
+    failure.code()
+}
