@@ -1,0 +1,51 @@
+//! What a server's owner can set. Every limit and every timer is on by default.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use hyperman_http1::{Limits, ServerConfig, Timeouts};
+
+/// The settings of a server. `Config::default()` is safe to expose to the Internet.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// The sizes that HTTP/1.1 messages may have.
+    pub limits: Limits,
+    /// How long a peer may take.
+    pub timeouts: Timeouts,
+    /// How many connections are open at once; further ones wait in the kernel's queue. Default 65,536.
+    pub connections: usize,
+    /// How many pipelined requests one connection is answered before others get their turn. Default 32.
+    pub requests_per_turn: u32,
+    /// Whether a peer that ended its direction after its request still waits for the answer. Default no: the end of
+    /// its direction counts as a disconnect, and a handler that is still running is dropped.
+    pub half_close: bool,
+    /// How long a drain waits for busy connections before it cuts them. Default 30 s.
+    pub drain_deadline: Duration,
+    /// Whether each request carries a [`ConnectionInfo`](crate::ConnectionInfo) as an extension. Default no: it is
+    /// also at [`Body::connection`](crate::Body::connection), which costs nothing.
+    pub connection_extension: bool,
+    /// Whether each request carries an [`Interim`](crate::Interim) as an extension, to send 103 (Early Hints) and
+    /// other 1xx answers by. Default no.
+    pub interim_extension: bool,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Config {
+            limits: Limits::default(),
+            timeouts: Timeouts::default(),
+            connections: 65_536,
+            requests_per_turn: 32,
+            half_close: false,
+            drain_deadline: Duration::from_secs(30),
+            connection_extension: false,
+            interim_extension: false,
+        }
+    }
+}
+
+impl Config {
+    pub(crate) fn http1(&self) -> Arc<ServerConfig> {
+        Arc::new(ServerConfig { limits: self.limits.clone(), timeouts: self.timeouts.clone() })
+    }
+}

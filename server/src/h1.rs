@@ -1,0 +1,650 @@
+//! One HTTP/1.1 connection: the machine on one side, a stream on the other, the application in the middle.
+//!
+//! A turn goes round in a circle until nothing moves: take events, let the application work, write what is queued,
+//! read. Everything is polled in place; no task and no box stands between a request and its answer.
+
+use std::future::Future;
+use std::io::{self, IoSlice};
+use std::os::fd::AsFd;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+use std::time::Instant;
+
+use http::{HeaderMap, Method, Request, Response, StatusCode};
+use hyperman_http1::{BodyLength, BodySize, CloseReason, Error, Server, ServerEvent};
+use hyperman_transport::{ByteStream, FileRegion};
+use pin_project_lite::pin_project;
+use tower_service::Service;
+
+use crate::body::{self, Body, BodyError, ConnectionInfo, Demand, QUEUE_BYTES};
+use crate::desk;
+use crate::exchange::{Exchange, Outcome, Piece};
+use crate::interim::Interim;
+use crate::send_file::SendFile;
+use crate::settings::Settings;
+use crate::upgrade::{self, Tunnel};
+
+/// How many slices one write carries: enough for a head, a few chunks and their frames.
+const SLICES: usize = 16;
+
+pin_project! {
+    /// See the module's words.
+    pub(crate) struct Http1<IO, S, F, B> {
+        machine: Server,
+        stream: IO,
+        service: S,
+        settings: Arc<Settings>,
+        info: Arc<ConnectionInfo>,
+        #[pin]
+        exchange: Exchange<F, B>,
+        upload: Option<body::Sender>,
+        extras: Option<Box<Extras>>,
+        phase: Phase,
+        read_ended: bool,
+        head_request: bool,
+        write_blocked: bool,
+        draining: bool,
+    }
+}
+
+/// What few exchanges need.
+#[derive(Default)]
+struct Extras {
+    file: Option<SendFile>,
+    interim: Option<Interim>,
+    upgrade: Option<upgrade::Offer>,
+    tunnel: Option<Tunnel>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    /// Requests come and answers go.
+    Serving,
+    /// The last bytes are written, then the connection closes.
+    Closing,
+    /// Our direction has ended; what the peer still sends is thrown away, so that it does not lose our last answer to
+    /// a reset (RFC 9112 §9.6).
+    Lingering,
+    /// Another protocol has taken over.
+    Tunnelling,
+}
+
+/// Whether a step brought something about.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Step {
+    Moved,
+    Stalled,
+    /// The connection is over.
+    Done,
+}
+
+impl<IO, S, F, B> Http1<IO, S, F, B>
+where
+    IO: ByteStream,
+    S: Service<Request<Body>, Response = Response<B>, Future = F>,
+    F: Future<Output = Result<Response<B>, S::Error>>,
+    S::Error: std::fmt::Display,
+    B: http_body::Body,
+    B::Error: std::fmt::Display,
+{
+    pub(crate) fn new(
+        stream: IO,
+        service: S,
+        settings: Arc<Settings>,
+        info: Arc<ConnectionInfo>,
+        now: Instant,
+    ) -> Self {
+        Http1 {
+            machine: Server::new(Arc::clone(&settings.http1), now),
+            stream,
+            service,
+            settings,
+            info,
+            exchange: Exchange::Idle,
+            upload: None,
+            extras: None,
+            phase: Phase::Serving,
+            read_ended: false,
+            head_request: false,
+            write_blocked: false,
+            draining: false,
+        }
+    }
+
+    /// One turn. Ready when the connection is over; the stream closes when this is dropped.
+    pub(crate) fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>, now: Instant) -> Poll<()> {
+        let mut desk = desk::take(now);
+        {
+            let this = self.as_mut().project();
+            this.machine.lend(&mut desk.loan);
+            this.machine.handle_timeout(now);
+        }
+        let outcome = self.as_mut().turn(cx, now);
+        self.project().machine.reclaim(&mut desk.loan);
+        desk::give_back(desk);
+        outcome
+    }
+
+    /// When the connection must be polled again even if nothing happens.
+    pub(crate) fn poll_timeout(&self) -> Option<Instant> {
+        match self.phase {
+            Phase::Tunnelling => None,
+            _ => self.machine.poll_timeout().map(|(deadline, _)| deadline),
+        }
+    }
+
+    /// Graceful shutdown: an idle connection is over at the next turn, a busy one after its answer.
+    pub(crate) fn drain(self: Pin<&mut Self>) {
+        let this = self.project();
+        if !*this.draining {
+            *this.draining = true;
+            this.machine.drain();
+        }
+    }
+
+    fn turn(mut self: Pin<&mut Self>, cx: &mut Context<'_>, now: Instant) -> Poll<()> {
+        let this = self.as_mut().project();
+        *this.write_blocked = false;
+        if let Some(upload) = this.upload {
+            upload.unwatch();
+        }
+        let mut requests = 0;
+        loop {
+            let step = match self.phase {
+                Phase::Serving => self.as_mut().serve(cx, now, &mut requests),
+                Phase::Closing => self.as_mut().close(cx),
+                Phase::Lingering => self.as_mut().linger(cx),
+                Phase::Tunnelling => self.as_mut().tunnel(cx),
+            };
+            match step {
+                Step::Moved if requests > self.settings.config.requests_per_turn => {
+                    // Others are waiting: go on at the next turn.
+                    if self.as_mut().transmit(cx) == Step::Done {
+                        return Poll::Ready(());
+                    }
+                    cx.waker().wake_by_ref();
+                    return Poll::Pending;
+                }
+                Step::Moved => {}
+                Step::Stalled => return Poll::Pending,
+                Step::Done => return Poll::Ready(()),
+            }
+        }
+    }
+
+    /// One round of the circle.
+    fn serve(mut self: Pin<&mut Self>, cx: &mut Context<'_>, now: Instant, requests: &mut u32) -> Step {
+        if self.as_mut().take_events(cx, now, requests) == Step::Moved {
+            return Step::Moved;
+        }
+        let step = self.as_mut().transmit(cx);
+        if step == Step::Done {
+            return Step::Done;
+        }
+        if step == Step::Moved && (self.exchange.is_answering() || self.machine.has_transmit()) {
+            // There is room again for what the answer's body has ready.
+            return Step::Moved;
+        }
+        if self.as_mut().has_ended() {
+            return Step::Moved;
+        }
+        match self.as_mut().read(cx) {
+            Step::Stalled => self.stall(cx),
+            step => step,
+        }
+    }
+
+    /// Takes what the machine has to say and lets the application work, until neither moves.
+    fn take_events(mut self: Pin<&mut Self>, cx: &mut Context<'_>, now: Instant, requests: &mut u32) -> Step {
+        let limit = self.settings.config.requests_per_turn;
+        loop {
+            let mut moved = self.as_mut().drive(cx);
+            let demand = self.as_mut().heed_demand();
+            // A peer that does not read its answers, or a handler that does not read its body, is not fed.
+            let full = demand == Some(Demand::Full) || self.machine.queued() >= QUEUE_BYTES;
+            if !full || self.machine.poll_timeout().is_some_and(|(deadline, _)| deadline <= now) {
+                match self.as_mut().project().machine.next_event() {
+                    Ok(None) => {}
+                    Ok(Some(event)) => {
+                        moved = true;
+                        if matches!(event, ServerEvent::Request { .. }) {
+                            *requests += 1;
+                        }
+                        self.as_mut().handle(event);
+                    }
+                    Err(error) => {
+                        self.fault(&error);
+                        return Step::Moved;
+                    }
+                }
+            }
+            if *requests > limit {
+                return Step::Moved;
+            }
+            if !moved {
+                return Step::Stalled;
+            }
+        }
+    }
+
+    fn handle(mut self: Pin<&mut Self>, event: ServerEvent) {
+        match event {
+            ServerEvent::Request { request, body, expect_continue, upgrade } => {
+                let this = self.as_mut().project();
+                *this.head_request = request.method() == Method::HEAD;
+                let incoming = match body {
+                    BodyLength::Empty => Ok(Body::empty()),
+                    length => arriving_body(this.machine, this.upload, length, expect_continue),
+                };
+                match incoming {
+                    Ok(body) => self.begin(request, body, upgrade),
+                    Err(error) => self.fault(&error),
+                }
+            }
+            ServerEvent::Data(data) => {
+                if let Some(upload) = &self.upload {
+                    upload.send(data);
+                }
+            }
+            ServerEvent::Trailers(trailers) => {
+                if let Some(upload) = &self.upload {
+                    upload.trailers(trailers);
+                }
+            }
+            ServerEvent::End => {
+                if let Some(upload) = self.project().upload.take() {
+                    upload.end(Ok(()));
+                }
+            }
+        }
+    }
+
+    #[inline]
+    fn begin(self: Pin<&mut Self>, request: Request<()>, body: Body, upgrade: bool) {
+        let this = self.project();
+        let body = body.on(this.info);
+        let mut request = request.map(|()| body);
+        let config = &this.settings.config;
+        if config.connection_extension {
+            request.extensions_mut().insert(ConnectionInfo::clone(this.info));
+        }
+        if config.interim_extension {
+            let interim = Interim::default();
+            request.extensions_mut().insert(interim.clone());
+            this.extras.get_or_insert_default().interim = Some(interim);
+        }
+        if upgrade {
+            let (offer, on_upgrade) = upgrade::offer();
+            request.extensions_mut().insert(on_upgrade);
+            this.extras.get_or_insert_default().upgrade = Some(offer);
+        }
+        this.exchange.begin(request);
+    }
+
+    /// Lets the application work until it waits for something. Says whether anything moved.
+    #[inline]
+    fn drive(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> bool {
+        let mut moved = false;
+        if self.exchange.awaits_answer() {
+            let this = self.as_mut().project();
+            match this.exchange.poll_answer(this.service, cx) {
+                Poll::Pending => return self.send_interims(),
+                Poll::Ready(Outcome::Answer(response)) => self.as_mut().answer(response),
+                Poll::Ready(Outcome::Failed) => {
+                    self.as_mut().answer_plainly(StatusCode::INTERNAL_SERVER_ERROR)
+                }
+            }
+            moved = true;
+        }
+        while self.exchange.is_answering()
+            && self.machine.queued() < QUEUE_BYTES
+            && self.machine.external() == 0
+        {
+            match self.as_mut().project().exchange.poll_piece(cx) {
+                Poll::Pending => break,
+                Poll::Ready(piece) => self.as_mut().send_piece(piece),
+            }
+            moved = true;
+        }
+        moved
+    }
+
+    fn send_interims(self: Pin<&mut Self>) -> bool {
+        let this = self.project();
+        let Some(interim) = this.extras.as_ref().and_then(|extras| extras.interim.as_ref()) else {
+            return false;
+        };
+        let mut moved = false;
+        while let Some((status, headers)) = interim.take() {
+            moved = true;
+            if let Err(misuse) = this.machine.send_interim(status, &headers) {
+                tracing::warn!("a 1xx answer was not sent: {misuse}");
+            }
+        }
+        moved
+    }
+
+    /// Queues the head of an answer and gets its body ready to be driven.
+    #[inline]
+    fn answer(mut self: Pin<&mut Self>, response: Response<B>) {
+        self.as_mut().send_interims();
+        // A handler that is through with the request's body before it answers is known to be.
+        self.as_mut().heed_demand();
+        let mut this = self.as_mut().project();
+        let (parts, body) = response.into_parts();
+        let size = body_size(&body);
+        if let Err(misuse) = this.machine.send_head(parts.status, &parts.headers, size) {
+            tracing::error!("a handler's answer cannot be sent: {misuse}");
+            return self.answer_plainly(StatusCode::INTERNAL_SERVER_ERROR);
+        }
+        if this.machine.is_closed() == Some(CloseReason::Upgraded) {
+            return this.exchange.set(Exchange::Idle);
+        }
+        if let Some(extras) = this.extras {
+            extras.upgrade = None;
+        }
+        if size == BodySize::Known(0) || *this.head_request {
+            this.exchange.set(Exchange::Idle);
+            return self.end_answer();
+        }
+        if !parts.extensions.is_empty()
+            && let Some(file) = parts.extensions.get::<SendFile>()
+            && this.stream.can_send_file()
+            && size == BodySize::Known(file.length)
+            && this.machine.send_external(file.length).is_ok()
+        {
+            this.extras.get_or_insert_default().file = Some(file.clone());
+            this.exchange.set(Exchange::Idle);
+            return self.end_answer();
+        }
+        this.exchange.set(Exchange::Answering { body });
+    }
+
+    /// An answer of our own, in place of the one that the handler failed to give.
+    fn answer_plainly(mut self: Pin<&mut Self>, status: StatusCode) {
+        let mut this = self.as_mut().project();
+        this.exchange.set(Exchange::Idle);
+        if this.machine.send_head(status, &HeaderMap::new(), BodySize::Known(0)).is_ok() {
+            self.end_answer();
+        } else {
+            this.machine.abort();
+        }
+    }
+
+    #[inline]
+    fn send_piece(mut self: Pin<&mut Self>, piece: Piece) {
+        let mut this = self.as_mut().project();
+        let sent = match piece {
+            Piece::Data(data) => {
+                let sent = this.machine.send_data(data);
+                if sent.is_ok() && !this.exchange.body_has_ended() {
+                    return;
+                }
+                sent
+            }
+            Piece::Trailers(trailers) => this.machine.send_trailers(&trailers),
+            Piece::End => Ok(()),
+            Piece::Failed => {
+                this.machine.abort();
+                return this.exchange.set(Exchange::Idle);
+            }
+        };
+        this.exchange.set(Exchange::Idle);
+        match sent {
+            Ok(()) => self.end_answer(),
+            Err(misuse) => {
+                tracing::error!("an answer's body cannot be sent: {misuse}");
+                this.machine.abort();
+            }
+        }
+    }
+
+    /// The application has said all that it has to say for this request.
+    #[inline]
+    fn end_answer(self: Pin<&mut Self>) {
+        let this = self.project();
+        if let Err(misuse) = this.machine.end() {
+            tracing::error!("an answer's body ended early: {misuse}");
+        }
+    }
+
+    /// Acts on what the reader of the request's body wants, and says what that is.
+    fn heed_demand(self: Pin<&mut Self>) -> Option<Demand> {
+        let this = self.project();
+        let demand = this.upload.as_ref()?.demand();
+        match demand {
+            Demand::Waiting => this.machine.send_continue(),
+            Demand::Room | Demand::Full => {}
+            Demand::Dropped => {
+                *this.upload = None;
+                this.machine.ignore_body();
+                return None;
+            }
+        }
+        this.machine.want_body(demand != Demand::Full);
+        Some(demand)
+    }
+
+    /// The peer broke the protocol or was too slow: whoever works for it is dropped, and it is told why.
+    fn fault(self: Pin<&mut Self>, error: &Error) {
+        tracing::debug!("connection of {}: {error}", self.info.peer);
+        let mut this = self.project();
+        if let Some(upload) = this.upload.take() {
+            let too_large = error.status() == Some(StatusCode::PAYLOAD_TOO_LARGE);
+            upload.end(Err(if too_large { BodyError::TooLarge } else { BodyError::Disconnected }));
+        }
+        this.exchange.set(Exchange::Idle);
+        this.machine.answer_fault(error);
+        *this.phase = Phase::Closing;
+    }
+
+    /// Writes what is queued.
+    #[inline]
+    fn transmit(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Step {
+        let this = self.project();
+        if *this.write_blocked {
+            return Step::Stalled;
+        }
+        let mut step = Step::Stalled;
+        while this.machine.has_transmit() {
+            let sent = if this.machine.external() > 0 {
+                let file = this.extras.as_mut().and_then(|extras| extras.file.as_mut());
+                send_file(this.stream, file, cx)
+            } else {
+                let mut slices = [IoSlice::new(&[]); SLICES];
+                let count = this.machine.poll_transmit(&mut slices);
+                this.stream.poll_send(cx, slices.get(..count).unwrap_or_default())
+            };
+            match sent {
+                Poll::Pending => {
+                    *this.write_blocked = true;
+                    break;
+                }
+                // The peer is gone, or the file is: nothing that is left could be finished.
+                Poll::Ready(Err(_) | Ok(0)) => return Step::Done,
+                Poll::Ready(Ok(sent)) => {
+                    this.machine.transmitted(sent);
+                    step = Step::Moved;
+                }
+            }
+        }
+        match this.stream.poll_flush(cx) {
+            Poll::Ready(Err(_)) => Step::Done,
+            _ => step,
+        }
+    }
+
+    /// Moves on to the next phase when no further message will be read.
+    fn has_ended(self: Pin<&mut Self>) -> bool {
+        let this = self.project();
+        let Some(reason) = this.machine.is_closed() else { return false };
+        if reason == CloseReason::Upgraded {
+            if this.machine.has_transmit() {
+                return false;
+            }
+            *this.phase = Phase::Tunnelling;
+        } else {
+            *this.phase = Phase::Closing;
+        }
+        true
+    }
+
+    /// Reads once, as far as there is room.
+    #[inline]
+    fn read(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Step {
+        let this = self.project();
+        if *this.read_ended || !this.machine.wants_read() {
+            return Step::Stalled;
+        }
+        match this.stream.poll_recv(cx, this.machine.read_buf()) {
+            Poll::Pending => Step::Stalled,
+            Poll::Ready(Ok(0)) => {
+                *this.read_ended = true;
+                this.machine.handle_eof();
+                Step::Moved
+            }
+            Poll::Ready(Ok(received)) => {
+                this.machine.received(received);
+                Step::Moved
+            }
+            Poll::Ready(Err(_)) => Step::Done,
+        }
+    }
+
+    /// Nothing moves: before the turn ends, see that whatever could move it has our waker.
+    fn stall(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Step {
+        let this = self.project();
+        // The peer has gone (or has ended its direction, which counts as that unless the owner says otherwise), and
+        // the application is at work for nobody.
+        let app_works =
+            this.exchange.awaits_answer() || (this.exchange.is_answering() && !*this.write_blocked);
+        if *this.read_ended && app_works && !this.settings.config.half_close {
+            return Step::Done;
+        }
+        if let Some(upload) = this.upload {
+            let demand = upload.demand();
+            if !upload.watch(demand, cx) {
+                return Step::Moved;
+            }
+        }
+        Step::Stalled
+    }
+
+    /// Writes the last bytes, then ends our direction.
+    fn close(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Step {
+        // Throws away what came, and lets the timers run.
+        if self.as_mut().project().machine.next_event().is_err() {
+            return Step::Done;
+        }
+        if self.as_mut().transmit(cx) == Step::Done {
+            return Step::Done;
+        }
+        let this = self.project();
+        if this.machine.has_transmit() || this.stream.poll_flush(cx).is_pending() {
+            return Step::Stalled;
+        }
+        match this.stream.poll_close_write(cx) {
+            Poll::Pending => Step::Stalled,
+            Poll::Ready(Ok(())) if this.machine.needs_linger() && !*this.read_ended => {
+                *this.phase = Phase::Lingering;
+                Step::Moved
+            }
+            Poll::Ready(_) => Step::Done,
+        }
+    }
+
+    fn linger(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Step {
+        let thrown_away = self.as_mut().project().machine.next_event();
+        if thrown_away.is_err() || !self.machine.needs_linger() {
+            return Step::Done;
+        }
+        self.read(cx)
+    }
+
+    /// Carries bytes between the stream and whoever took the upgrade.
+    fn tunnel(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Step {
+        let this = self.project();
+        let extras = this.extras.get_or_insert_default();
+        if extras.tunnel.is_none() {
+            let early = this.machine.take_upgraded().unwrap_or_default();
+            match extras.upgrade.take() {
+                Some(offer) => extras.tunnel = Some(offer.accept(early)),
+                None => return Step::Done,
+            }
+        }
+        let Some(tunnel) = &mut extras.tunnel else { return Step::Done };
+        match tunnel.poll(this.stream, cx) {
+            Poll::Pending => Step::Stalled,
+            Poll::Ready(_) => Step::Done,
+        }
+    }
+}
+
+/// What the answer's body says of its size.
+#[inline]
+fn body_size<B: http_body::Body>(body: &B) -> BodySize {
+    if body.is_end_stream() {
+        return BodySize::Known(0);
+    }
+    match body.size_hint().exact() {
+        Some(length) => BodySize::Known(length),
+        None => BodySize::Unknown,
+    }
+}
+
+/// The body for a request whose head has just come: whole when all of it is here already, else a queue that starts
+/// with what is.
+fn arriving_body(
+    machine: &mut Server,
+    upload: &mut Option<body::Sender>,
+    length: BodyLength,
+    expect_continue: bool,
+) -> Result<Body, Error> {
+    let mut pieces: [Option<ServerEvent>; 2] = [None, None];
+    if !expect_continue {
+        for piece in &mut pieces {
+            match machine.next_event()? {
+                None => break,
+                Some(event) => *piece = Some(event),
+            }
+        }
+    }
+    let (sender, receiver) = match (pieces, length) {
+        ([Some(ServerEvent::End), _], _) => return Ok(Body::empty()),
+        ([Some(ServerEvent::Data(data)), Some(ServerEvent::End)], _) => return Ok(Body::whole(data)),
+        (pieces, length) => {
+            let declared = match length {
+                BodyLength::Known(length) => Some(length),
+                _ => None,
+            };
+            let (sender, receiver) = body::channel(declared);
+            for piece in pieces.into_iter().flatten() {
+                match piece {
+                    ServerEvent::Data(data) => sender.send(data),
+                    ServerEvent::Trailers(trailers) => sender.trailers(trailers),
+                    ServerEvent::End => {
+                        sender.end(Ok(()));
+                        return Ok(Body::queue(receiver));
+                    }
+                    ServerEvent::Request { .. } => {}
+                }
+            }
+            (sender, receiver)
+        }
+    };
+    *upload = Some(sender);
+    Ok(Body::queue(receiver))
+}
+
+fn send_file<IO: ByteStream>(
+    stream: &mut IO,
+    file: Option<&mut SendFile>,
+    cx: &mut Context<'_>,
+) -> Poll<io::Result<usize>> {
+    let Some(part) = file else { return Poll::Ready(Ok(0)) };
+    let mut region = FileRegion { file: part.file.as_fd(), offset: part.offset, length: part.length };
+    let sent = ready!(stream.poll_send_file(cx, &mut region));
+    (part.offset, part.length) = (region.offset, region.length);
+    Poll::Ready(sent)
+}

@@ -1,0 +1,24 @@
+//! What all connections of one server share.
+
+use std::sync::Arc;
+
+use hyperman_http1::ServerConfig;
+
+use crate::config::Config;
+use crate::gate::Gate;
+
+/// See the module's words.
+#[derive(Debug)]
+pub(crate) struct Settings {
+    pub(crate) config: Config,
+    pub(crate) http1: Arc<ServerConfig>,
+    pub(crate) gate: Gate,
+}
+
+impl Settings {
+    pub(crate) fn new(config: Config) -> Arc<Self> {
+        let http1 = config.http1();
+        let gate = Gate::new(config.connections);
+        Arc::new(Settings { config, http1, gate })
+    }
+}

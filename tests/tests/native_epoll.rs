@@ -1,0 +1,20 @@
+//! The cases on our own loop over epoll.
+
+#![allow(clippy::expect_used)] // a test fails where it panics
+
+use std::future::Future;
+
+type Rt = hyperman_loop::Handle;
+
+fn block_on<F: Future>(future: impl FnOnce(Rt) -> F) -> F::Output {
+    let event_loop = hyperman_loop::Loop::with_backend(hyperman_loop::Backend::Epoll).expect("a loop");
+    let handle = event_loop.handle();
+    event_loop.block_on(future(handle))
+}
+
+mod server {
+    use super::{Rt, block_on};
+
+    include!("../cases/harness.rs");
+    include!("../cases/server.rs");
+}

@@ -1,0 +1,20 @@
+//! The cases on smol.
+
+#![allow(clippy::expect_used)] // a test fails where it panics
+
+use std::future::Future;
+use std::sync::Arc;
+
+type Rt = hyperman_smol::SmolRuntime;
+
+fn block_on<F: Future>(future: impl FnOnce(Rt) -> F) -> F::Output {
+    let executor = Arc::new(smol::Executor::new());
+    smol::block_on(executor.run(future(Rt::new(&executor))))
+}
+
+mod server {
+    use super::{Rt, block_on};
+
+    include!("../cases/harness.rs");
+    include!("../cases/server.rs");
+}
