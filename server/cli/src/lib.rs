@@ -4,24 +4,35 @@
 //! The way of a request through the service, one module per step:
 //!
 //! 1. [`path`] decodes the target and refuses what is not an ordinary path;
-//! 2. [`root`] opens it below the folder (with [`walk`](root) where the kernel cannot confine an open);
+//! 2. [`root`] opens it below the folder, name by name where the kernel cannot confine an open;
 //! 3. [`coding`] and [`media`] choose the form of the file and name its type;
 //! 4. [`validators`] and [`conditional`] decide whether the client has it already;
 //! 5. [`range`] chooses the parts to send, [`body`] reads them;
-//! 6. [`service`] puts the answer together; [`listing`] and [`page`] draw what is no file.
+//! 6. [`service`] puts the answer together; [`refusal`], [`page`] and [`listing`] make the answers that are no file.
+//!
+//! Around it: [`options`] and [`listen`] are the command line, [`run`] starts the server, [`announce`] says so,
+//! [`access_log`] and [`diagnostics`] write down what happens.
 #![forbid(unsafe_code)]
 
+pub mod access_log;
+pub mod announce;
 pub mod body;
 pub mod calendar;
 pub mod coding;
 pub mod conditional;
+pub mod diagnostics;
+pub mod lines;
+pub mod listen;
 pub mod listing;
 pub mod media;
+pub mod options;
 pub mod page;
 pub mod path;
+pub mod port_holder;
 pub mod range;
 pub mod refusal;
 pub mod root;
+pub mod run;
 pub mod service;
 pub mod validators;
 mod walk;

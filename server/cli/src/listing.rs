@@ -132,6 +132,8 @@ const DECORATION: &str = "<style>\
 table{border-collapse:collapse;width:100%}\
 th{color:var(--dim);font-size:.8rem;font-weight:500;text-align:left;padding:.35rem .75rem}\
 td{border-top:1px solid var(--line);padding:.4rem .75rem;overflow-wrap:anywhere}\
+td:first-child{padding-left:2.4rem;text-indent:-1.65rem}\
+h1,footer{padding:0 .75rem}\
 tbody tr:hover{background:var(--hover)}\
 th:nth-child(n+2),td:nth-child(n+2){text-align:right;white-space:nowrap;color:var(--dim);\
 font-variant-numeric:tabular-nums;width:1%}\

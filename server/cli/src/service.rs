@@ -12,6 +12,7 @@ use http::header::{
 };
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode, Uri};
 use http_body::Body;
+use hyperman::SendFile;
 use tower_service::Service;
 
 use crate::body::FileBody;
@@ -375,15 +376,4 @@ fn set_all(headers: &mut HeaderMap, fields: &[(HeaderName, HeaderValue)]) {
             headers.insert(name, value.clone());
         }
     }
-}
-
-/// Placeholder position for the server library's type.
-#[derive(Clone, Debug)]
-pub struct SendFile {
-    /// The file.
-    pub file: Arc<std::fs::File>,
-    /// Where the part begins.
-    pub offset: u64,
-    /// How long it is.
-    pub length: u64,
 }

@@ -11,9 +11,10 @@ use std::task::{Context, Poll, Waker};
 use http::header::*;
 use http::{HeaderMap, HeaderValue, Method, Request, Response, Uri};
 use http_body::Body;
+use hyperman::SendFile;
 use hyperman_cli::body::FileBody;
 use hyperman_cli::root::{Root, Symlinks};
-use hyperman_cli::service::{FileOptions, FileService, SendFile};
+use hyperman_cli::service::{FileOptions, FileService};
 use tempfile::TempDir;
 use tower_service::Service;
 

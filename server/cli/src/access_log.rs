@@ -1,0 +1,302 @@
+//! The request log: a service around a service that writes one line per request, once its answer has left or was
+//! given up.
+
+use std::fmt::Write;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::task::{Context, Poll, ready};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use bytes::Buf;
+use http::header::{HeaderName, REFERER, USER_AGENT};
+use http::{Request, Response, StatusCode};
+use http_body::{Body, Frame, SizeHint};
+use hyperman_transport::PeerAddr;
+use tower_service::Service;
+
+use crate::calendar::Moment;
+use crate::lines::Lines;
+use crate::refusal::Trouble;
+
+/// How a request is written down.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+pub enum LogFormat {
+    /// The Common Log Format, and the milliseconds that the answer took.
+    #[default]
+    Common,
+    /// The same with `Referer` and `User-Agent` before the time.
+    Combined,
+    /// One JSON object per line.
+    Json,
+}
+
+/// Logs each request to the service inside.
+#[derive(Clone, Debug)]
+pub struct AccessLog<S> {
+    inner: S,
+    lines: Lines,
+    format: LogFormat,
+}
+
+impl<S> AccessLog<S> {
+    /// Logs the requests to `inner`.
+    pub fn new(inner: S, lines: Lines, format: LogFormat) -> Self {
+        AccessLog { inner, lines, format }
+    }
+}
+
+impl<S, B> Service<Request<hyperman::Body>> for AccessLog<S>
+where
+    S: Service<Request<hyperman::Body>, Response = Response<B>>,
+    S::Future: Unpin,
+{
+    type Response = Response<LoggedBody<B>>;
+    type Error = S::Error;
+    type Future = Logged<S::Future>;
+
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), S::Error>> {
+        self.inner.poll_ready(cx)
+    }
+
+    fn call(&mut self, request: Request<hyperman::Body>) -> Self::Future {
+        let entry = Entry::begin(&request, request.body().peer_addr(), self.format, &self.lines);
+        Logged { inner: self.inner.call(request), entry: Some(entry) }
+    }
+}
+
+/// The future of [`AccessLog`].
+#[derive(Debug)]
+pub struct Logged<F> {
+    inner: F,
+    entry: Option<Entry>,
+}
+
+impl<F, B, E> Future for Logged<F>
+where
+    F: Future<Output = Result<Response<B>, E>> + Unpin,
+{
+    type Output = Result<Response<LoggedBody<B>>, E>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let answer = ready!(Pin::new(&mut self.inner).poll(cx))?;
+        let entry = self.entry.take().map(|mut entry| {
+            entry.status = answer.status();
+            entry.trouble = answer.extensions().get::<Trouble>().cloned();
+            Arc::new(entry)
+        });
+        Poll::Ready(Ok(answer.map(|inner| LoggedBody { inner, entry })))
+    }
+}
+
+/// A body whose bytes are counted for the log.
+#[derive(Debug)]
+pub struct LoggedBody<B> {
+    inner: B,
+    entry: Option<Arc<Entry>>,
+}
+
+impl<B: Body + Unpin> Body for LoggedBody<B> {
+    type Data = B::Data;
+    type Error = B::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<B::Data>, B::Error>>> {
+        let frame = ready!(Pin::new(&mut self.inner).poll_frame(cx));
+        if let (Some(entry), Some(Ok(frame))) = (&self.entry, &frame)
+            && let Some(data) = frame.data_ref()
+        {
+            entry.count(data.remaining() as u64);
+        }
+        Poll::Ready(frame)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.inner.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.inner.size_hint()
+    }
+}
+
+/// What will be a line, once the last one who holds it lets go.
+#[derive(Debug)]
+struct Entry {
+    /// What was known when the request came.
+    start: String,
+    /// What stands at the end of the line.
+    end: String,
+    began: Instant,
+    status: StatusCode,
+    sent: AtomicU64,
+    trouble: Option<Trouble>,
+    format: LogFormat,
+    lines: Lines,
+}
+
+impl Entry {
+    fn begin<B>(request: &Request<B>, peer: Option<&PeerAddr>, format: LogFormat, lines: &Lines) -> Self {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let (mut start, mut end) = (String::with_capacity(256), String::new());
+        // Writing to a string does not fail.
+        let _ = match format {
+            LogFormat::Common => begin_common(&mut start, request, peer, now),
+            LogFormat::Combined => {
+                begin_common(&mut start, request, peer, now).and_then(|()| end_combined(&mut end, request))
+            }
+            LogFormat::Json => begin_json(&mut start, request, peer, now),
+        };
+        Entry {
+            start,
+            end,
+            began: Instant::now(),
+            // Said of requests whose handler was dropped: the peer went away first (as nginx has it).
+            status: StatusCode::from_u16(499).unwrap_or_default(),
+            sent: AtomicU64::new(0),
+            trouble: None,
+            format,
+            lines: lines.clone(),
+        }
+    }
+
+    fn count(&self, bytes: u64) {
+        self.sent.fetch_add(bytes, Ordering::Relaxed);
+    }
+}
+
+impl Drop for Entry {
+    fn drop(&mut self) {
+        let mut line = std::mem::take(&mut self.start);
+        let (status, sent) = (self.status.as_u16(), *self.sent.get_mut());
+        let milliseconds = self.began.elapsed().as_secs_f64() * 1000.0;
+        let _ = match self.format {
+            LogFormat::Common | LogFormat::Combined => {
+                writeln!(line, "{status} {sent}{} {milliseconds:.3}ms", self.end)
+            }
+            LogFormat::Json => {
+                writeln!(line, "\"status\":{status},\"sent\":{sent},\"ms\":{milliseconds:.3}}}")
+            }
+        };
+        self.lines.push(line.as_bytes());
+        if let Some(trouble) = self.trouble.take() {
+            tracing::error!("a file could not be read: {trouble} ({})", self.status);
+        }
+    }
+}
+
+/// `127.0.0.1 - - [06/Nov/1994:08:49:37 +0000] "GET /x HTTP/1.1" `
+fn begin_common<B>(
+    line: &mut String,
+    request: &Request<B>,
+    peer: Option<&PeerAddr>,
+    now: Duration,
+) -> std::fmt::Result {
+    write_host(line, peer)?;
+    let Moment { year, day, hour, minute, second, .. } = moment(now);
+    let month = moment(now).month_name();
+    write!(line, " - - [{day:02}/{month}/{year}:{hour:02}:{minute:02}:{second:02} +0000] \"")?;
+    write!(Escaped(line), "{} {} {:?}", request.method(), request.uri(), request.version())?;
+    line.write_str("\" ")
+}
+
+/// ` "https://example.org/" "curl/8.0"`
+fn end_combined<B>(line: &mut String, request: &Request<B>) -> std::fmt::Result {
+    for name in [REFERER, USER_AGENT] {
+        line.write_str(" \"")?;
+        write!(Escaped(line), "{}", field(request, name).unwrap_or("-".into()))?;
+        line.write_str("\"")?;
+    }
+    Ok(())
+}
+
+/// `{"time":"1994-11-06T08:49:37.123Z","peer":"127.0.0.1:50000","method":"GET",` and so on.
+fn begin_json<B>(
+    line: &mut String,
+    request: &Request<B>,
+    peer: Option<&PeerAddr>,
+    now: Duration,
+) -> std::fmt::Result {
+    let Moment { year, month, day, hour, minute, second } = moment(now);
+    let millisecond = now.subsec_millis();
+    write!(
+        line,
+        "{{\"time\":\"{year}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{millisecond:03}Z\""
+    )?;
+    if let Some(peer) = peer {
+        write!(line, ",\"peer\":\"")?;
+        write!(Json(line), "{peer}")?;
+        line.write_str("\"")?;
+    }
+    line.write_str(",\"method\":\"")?;
+    write!(Json(line), "{}", request.method())?;
+    line.write_str("\",\"target\":\"")?;
+    write!(Json(line), "{}", request.uri())?;
+    write!(line, "\",\"version\":\"{:?}\",", request.version())?;
+    for (key, name) in [("referer", REFERER), ("agent", USER_AGENT)] {
+        if let Some(value) = field(request, name) {
+            write!(line, "\"{key}\":\"")?;
+            write!(Json(line), "{value}")?;
+            line.write_str("\",")?;
+        }
+    }
+    Ok(())
+}
+
+fn write_host(line: &mut String, peer: Option<&PeerAddr>) -> std::fmt::Result {
+    match peer {
+        Some(PeerAddr::Inet(address)) => write!(line, "{}", address.ip()),
+        Some(PeerAddr::Unix(_)) => line.write_str("unix"),
+        None => line.write_str("-"),
+    }
+}
+
+fn field<B>(request: &Request<B>, name: HeaderName) -> Option<std::borrow::Cow<'_, str>> {
+    request.headers().get(name).map(|value| String::from_utf8_lossy(value.as_bytes()))
+}
+
+fn moment(now: Duration) -> Moment {
+    Moment::from_unix(i64::try_from(now.as_secs()).unwrap_or(0))
+}
+
+/// Writes what a peer sent so that it can neither end its quotes nor its line, nor move a terminal's cursor: what is
+/// not printable ASCII becomes `\xHH`, byte by byte.
+struct Escaped<'a>(&'a mut String);
+
+impl Write for Escaped<'_> {
+    fn write_str(&mut self, text: &str) -> std::fmt::Result {
+        for byte in text.bytes() {
+            match byte {
+                b'"' | b'\\' => {
+                    self.0.push('\\');
+                    self.0.push(char::from(byte));
+                }
+                b' '..=b'~' => self.0.push(char::from(byte)),
+                _ => write!(self.0, "\\x{byte:02X}")?,
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Writes what a peer sent as the inside of a JSON string.
+struct Json<'a>(&'a mut String);
+
+impl Write for Json<'_> {
+    fn write_str(&mut self, text: &str) -> std::fmt::Result {
+        for character in text.chars() {
+            match character {
+                '"' | '\\' => {
+                    self.0.push('\\');
+                    self.0.push(character);
+                }
+                control if control.is_control() => write!(self.0, "\\u{:04x}", u32::from(control))?,
+                other => self.0.push(other),
+            }
+        }
+        Ok(())
+    }
+}
