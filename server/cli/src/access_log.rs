@@ -13,6 +13,7 @@ use bytes::Buf;
 use http::header::{HeaderName, REFERER, USER_AGENT};
 use http::{Request, Response, StatusCode};
 use http_body::{Body, Frame, SizeHint};
+use hyperman::{SendFile, SendProgress};
 use hyperman_transport::PeerAddr;
 use tower_service::Service;
 
@@ -80,12 +81,19 @@ where
     type Output = Result<Response<LoggedBody<B>>, E>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        let answer = ready!(Pin::new(&mut self.inner).poll(cx))?;
+        let mut answer = ready!(Pin::new(&mut self.inner).poll(cx))?;
         let entry = self.entry.take().map(|mut entry| {
             entry.status = answer.status();
             entry.trouble = answer.extensions().get::<Trouble>().cloned();
             Arc::new(entry)
         });
+        // What the kernel sends does not pass through the body.
+        if let Some(entry) = &entry
+            && answer.extensions().get::<SendFile>().is_some()
+        {
+            let entry = Arc::clone(entry);
+            answer.extensions_mut().insert(SendProgress::new(move |bytes| entry.count(bytes)));
+        }
         Poll::Ready(Ok(answer.map(|inner| LoggedBody { inner, entry })))
     }
 }
