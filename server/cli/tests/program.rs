@@ -5,6 +5,7 @@
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::Duration;
@@ -418,7 +419,10 @@ fn a_download_goes_on_to_its_end_after_the_first_signal() {
     let folder = folder();
     let content = pattern(64 << 20);
     fs::write(folder.path().join("large.bin"), &content).unwrap();
-    let mut program = serve(&folder);
+    // A path, unlike a port, is not taken over by another test meanwhile.
+    let socket = folder.path().join("sock");
+    let unix = format!("unix:{}", socket.display());
+    let mut program = Program::start(folder.path(), &["--listen", "127.0.0.1:0", "--listen", &unix]);
     let mut idle = program.connect();
     idle.write_all(b"GET /alphabet.txt HTTP/1.1\r\nHost: x\r\n\r\n").unwrap();
     idle.read_exact(&mut [0; 100]).unwrap();
@@ -430,7 +434,7 @@ fn a_download_goes_on_to_its_end_after_the_first_signal() {
     // The idle connection is closed at once, so the signal has been heard.
     idle.read_to_end(&mut Vec::new()).unwrap();
     // A connection that was still taken ends without an answer; then no further one is.
-    while let Ok(mut late) = TcpStream::connect(program.address()) {
+    while let Ok(mut late) = UnixStream::connect(&socket) {
         let _ = late.write_all(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n");
         let mut answer = Vec::new();
         let _ = late.read_to_end(&mut answer);
