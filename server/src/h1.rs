@@ -4,16 +4,15 @@
 //! read. Everything is polled in place; no task and no box stands between a request and its answer.
 
 use std::future::Future;
-use std::io::{self, IoSlice};
-use std::os::fd::AsFd;
+use std::io::IoSlice;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll, ready};
+use std::task::{Context, Poll};
 use std::time::Instant;
 
 use http::{HeaderMap, Method, Request, Response, StatusCode};
 use hyperman_http1::{BodyLength, BodySize, CloseReason, Error, Server, ServerEvent};
-use hyperman_transport::{ByteStream, FileRegion};
+use hyperman_transport::ByteStream;
 use pin_project_lite::pin_project;
 use tower_service::Service;
 
@@ -21,7 +20,7 @@ use crate::body::{self, Body, BodyError, ConnectionInfo, Demand, QUEUE_BYTES};
 use crate::desk;
 use crate::exchange::{Exchange, Outcome, Piece};
 use crate::interim::Interim;
-use crate::send_file::SendFile;
+use crate::send_file::{SendFile, Sending};
 use crate::settings::Settings;
 use crate::upgrade::{self, Tunnel};
 
@@ -51,7 +50,7 @@ pin_project! {
 /// What few exchanges need.
 #[derive(Default)]
 struct Extras {
-    file: Option<SendFile>,
+    file: Option<Sending>,
     interim: Option<Interim>,
     upgrade: Option<upgrade::Offer>,
     tunnel: Option<Tunnel>,
@@ -351,10 +350,13 @@ where
         if !parts.extensions.is_empty()
             && let Some(file) = parts.extensions.get::<SendFile>()
             && this.stream.can_send_file()
+            // One file at a time: pipelined answers behind it go through their bodies.
+            && this.extras.as_ref().is_none_or(|extras| extras.file.is_none())
             && size == BodySize::Known(file.length)
             && this.machine.send_external(file.length).is_ok()
         {
-            this.extras.get_or_insert_default().file = Some(file.clone());
+            let sending = Sending { file: file.clone(), progress: parts.extensions.get().cloned() };
+            this.extras.get_or_insert_default().file = Some(sending);
             this.exchange.set(Exchange::Idle);
             return self.end_answer();
         }
@@ -449,8 +451,10 @@ where
         let mut step = Step::Stalled;
         while this.machine.has_transmit() {
             let sent = if this.machine.external() > 0 {
-                let file = this.extras.as_mut().and_then(|extras| extras.file.as_mut());
-                send_file(this.stream, file, cx)
+                match this.extras.as_mut().and_then(|extras| extras.file.as_mut()) {
+                    Some(sending) => sending.poll_send(this.stream, cx),
+                    None => Poll::Ready(Ok(0)),
+                }
             } else {
                 let mut slices = [IoSlice::new(&[]); SLICES];
                 let count = this.machine.poll_transmit(&mut slices);
@@ -466,6 +470,12 @@ where
                 Poll::Ready(Ok(sent)) => {
                     this.machine.transmitted(sent);
                     step = Step::Moved;
+                    // The file must not stay open while the connection idles.
+                    if let Some(extras) = this.extras.as_deref_mut()
+                        && extras.file.as_ref().is_some_and(Sending::is_over)
+                    {
+                        extras.file = None;
+                    }
                 }
             }
         }
@@ -635,16 +645,4 @@ fn arriving_body(
     };
     *upload = Some(sender);
     Ok(Body::queue(receiver))
-}
-
-fn send_file<IO: ByteStream>(
-    stream: &mut IO,
-    file: Option<&mut SendFile>,
-    cx: &mut Context<'_>,
-) -> Poll<io::Result<usize>> {
-    let Some(part) = file else { return Poll::Ready(Ok(0)) };
-    let mut region = FileRegion { file: part.file.as_fd(), offset: part.offset, length: part.length };
-    let sent = ready!(stream.poll_send_file(cx, &mut region));
-    (part.offset, part.length) = (region.offset, region.length);
-    Poll::Ready(sent)
 }

@@ -33,7 +33,7 @@ pub use config::Config;
 pub use connection::Connection;
 pub use hyperman_http1::{Limits, Timeouts};
 pub use interim::Interim;
-pub use send_file::SendFile;
+pub use send_file::{SendFile, SendProgress};
 pub use serve::{Serve, Shutdown, serve, serve_all};
 #[cfg(feature = "native")]
 pub use server::{Bound, Listen, Server};
