@@ -43,6 +43,14 @@ pub fn request(method: http::Method, url: impl IntoUrl) -> Result<Response, Erro
     run(USUAL.clone(), Box::new(parts))
 }
 
+/// Closes the connections that this thread's blocking calls have kept for later ones.
+pub fn close_idle() {
+    if let Ok(Some(engine)) = KEPT.try_with(Cell::take) {
+        engine.pool.clear();
+        let _ = KEPT.try_with(|kept| kept.set(Some(engine)));
+    }
+}
+
 thread_local! {
     static KEPT: Cell<Option<Engine>> = const { Cell::new(None) };
 }

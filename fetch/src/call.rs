@@ -199,7 +199,7 @@ impl<R: Runtime> Call<R> {
         let now = client.runtime.now();
         let kept = poll_fn(|cx| {
             let idle = std::iter::from_fn(|| client.pool.take(key, now));
-            Poll::Ready(idle.into_iter().find_map(|mut idle| idle.is_quiet(cx).then_some(idle)))
+            Poll::Ready(idle.into_iter().find_map(|mut idle| idle.is_quiet(cx, now).then_some(idle)))
         })
         .await;
         if let Some(connection) = &kept {

@@ -6,12 +6,14 @@
 use std::collections::VecDeque;
 use std::io::{self, IoSlice};
 use std::net::{IpAddr, SocketAddr};
+use std::os::fd::AsFd as _;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
 use bytes::BytesMut;
 use hyperman_transport::{ArmReadiness, ByteStream, Connect, Runtime, Socket, Timer, connect_tcp};
+use rustix::net::RecvFlags;
 
 /// The head start of a connection attempt on the next one (RFC 8305 §5 recommends 250 ms).
 const HEAD_START: Duration = Duration::from_millis(250);
@@ -22,6 +24,18 @@ const HEAD_START: Duration = Duration::from_millis(250);
 pub enum Stream<S> {
     /// A plain TCP connection.
     Plain(Socket<S>),
+}
+
+impl<S: ArmReadiness> Stream<S> {
+    /// Looks whether something can be read, without taking it: `WouldBlock` says that nothing can.
+    pub(crate) fn peek(&self) -> io::Result<()> {
+        let socket = match self {
+            Stream::Plain(socket) => socket.as_fd(),
+        };
+        let flags = RecvFlags::PEEK | RecvFlags::DONTWAIT;
+        rustix::net::recv(socket, &mut [0; 1], flags)?;
+        Ok(())
+    }
 }
 
 impl<S: ArmReadiness> ByteStream for Stream<S> {

@@ -1,9 +1,10 @@
 //! One connection to a server, in use or kept: its stream, its protocol machine and its identity.
 
+use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::task::{Context, Poll};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use http::HeaderMap;
 use hyperman_http1::Client as Machine;
@@ -12,6 +13,10 @@ use hyperman_transport::{ByteStream, Runtime, loan};
 use crate::client::Config;
 use crate::connect::Stream;
 use crate::pool::{Keep, Key};
+
+/// How long the loop's word is taken for it that nothing came on an idle connection, 1 ms: about one turn of a busy
+/// loop, and less than a message takes that races our request through most networks.
+const MOMENT: Duration = Duration::from_millis(1);
 
 pub(crate) struct Connection<R: Runtime> {
     pub(crate) stream: Stream<R::Source>,
@@ -37,11 +42,16 @@ impl<R: Runtime> Connection<R> {
     }
 
     /// Whether an idle connection is one to send a request on. Whatever can be read now was not asked for: the end of
-    /// the connection, or bytes that would be taken for the next answer (S49). Where the loop knows that nothing came
-    /// this costs no system call; it also arms the loop, as reading the answer will want.
-    pub(crate) fn is_quiet(&mut self, cx: &mut Context<'_>) -> bool {
+    /// the connection, or bytes that would be taken for the next answer (S49).
+    ///
+    /// A connection that was idle for a moment only is judged by what the loop knows, without a system call. What came
+    /// since the loop looked last is not known to it, so a longer pause is worth a look at the socket itself.
+    pub(crate) fn is_quiet(&mut self, cx: &mut Context<'_>, now: Instant) -> bool {
         if !self.machine.can_reuse() {
             return false;
+        }
+        if now.saturating_duration_since(self.idle_since) >= MOMENT {
+            return matches!(self.stream.peek(), Err(error) if error.kind() == io::ErrorKind::WouldBlock);
         }
         let mut storage = loan::take();
         let outcome = self.stream.poll_recv(cx, &mut storage);

@@ -1,8 +1,7 @@
 //! Connections that are kept between exchanges.
 //!
 //! A connection is kept under its whole identity ([`Key`]) and comes back only to a request that has the same one
-//! (S42). Whether it is still alive is asked when it is taken out: on a loop that knows that nothing arrived this costs
-//! no system call. No task watches over idle connections; what is too old goes when the pool is used next.
+//! (S42). Whether it is still alive is asked when it is taken out. No task watches over idle connections; what is too old goes when the pool is used next.
 
 use std::collections::{HashMap, VecDeque};
 use std::net::IpAddr;

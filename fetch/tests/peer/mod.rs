@@ -4,7 +4,8 @@
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
-use std::sync::mpsc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, mpsc};
 use std::thread;
 use std::time::Duration;
 
@@ -14,7 +15,12 @@ pub type Script = Box<dyn FnOnce(&mut Conn) + Send>;
 /// A scripted server. Dropping it waits until its scripts have run, and fails the test if one failed or was not used.
 pub struct Peer {
     address: SocketAddr,
-    done: Option<mpsc::Receiver<Result<(), String>>>,
+    marks: Arc<AtomicUsize>,
+    /// Connections that the scripts are through with and the kernel has been told to close.
+    closed: Arc<AtomicUsize>,
+    opened: Arc<AtomicUsize>,
+    /// In a lock so that a case may hold a peer across threads.
+    done: Mutex<mpsc::Receiver<Result<(), String>>>,
 }
 
 impl Peer {
@@ -23,6 +29,8 @@ impl Peer {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let address = listener.local_addr().expect("an address");
         let (tell, done) = mpsc::channel();
+        let (marks, closed, opened) = <(Arc<AtomicUsize>, Arc<AtomicUsize>, Arc<AtomicUsize>)>::default();
+        let (marked, shut, begun) = (marks.clone(), closed.clone(), opened.clone());
         thread::spawn(move || {
             let run = move || {
                 let mut running = Vec::new();
@@ -30,7 +38,14 @@ impl Peer {
                     let (stream, _) = listener.accept().expect("a connection");
                     // Far beyond what any script waits for: a test that hangs fails here first.
                     stream.set_read_timeout(Some(Duration::from_secs(15))).expect("a timeout");
-                    running.push(thread::spawn(move || script(&mut Conn { stream, ahead: Vec::new() })));
+                    begun.fetch_add(1, Ordering::SeqCst);
+                    let mut conn = Conn { stream, ahead: Vec::new(), marks: marked.clone() };
+                    let shut = shut.clone();
+                    running.push(thread::spawn(move || {
+                        script(&mut conn);
+                        drop(conn);
+                        shut.fetch_add(1, Ordering::SeqCst);
+                    }));
                 }
                 running.into_iter().map(thread::JoinHandle::join).collect::<Result<Vec<()>, _>>()
             };
@@ -38,7 +53,7 @@ impl Peer {
             let failed = |_| "a script failed".to_owned();
             let _ = tell.send(outcome.map_err(failed).and_then(|joined| joined.map(drop).map_err(failed)));
         });
-        Peer { address, done: Some(done) }
+        Peer { address, marks, closed, opened, done: Mutex::new(done) }
     }
 
     /// One connection.
@@ -51,6 +66,16 @@ impl Peer {
         format!("http://{}{path}", self.address)
     }
 
+    /// How often scripts have called [`Conn::mark`].
+    pub fn marks(&self) -> usize {
+        self.marks.load(Ordering::SeqCst)
+    }
+
+    /// Whether every connection so far has been closed by its script.
+    pub fn finished(&self) -> bool {
+        self.closed.load(Ordering::SeqCst) == self.opened.load(Ordering::SeqCst)
+    }
+
     pub fn address(&self) -> SocketAddr {
         self.address
     }
@@ -61,8 +86,7 @@ impl Drop for Peer {
         if thread::panicking() {
             return;
         }
-        let done = self.done.take().expect("taken once");
-        match done.recv_timeout(Duration::from_secs(20)) {
+        match self.done.get_mut().expect("lock").recv_timeout(Duration::from_secs(20)) {
             Ok(outcome) => outcome.expect("the peer's script"),
             Err(error) => panic!("a script waits for a connection that never came: {error}"),
         }
@@ -73,6 +97,7 @@ impl Drop for Peer {
 pub struct Conn {
     stream: TcpStream,
     ahead: Vec<u8>,
+    marks: Arc<AtomicUsize>,
 }
 
 impl Conn {
@@ -125,6 +150,11 @@ impl Conn {
     pub fn until_closed(&mut self) -> Vec<u8> {
         while self.fill() {}
         std::mem::take(&mut self.ahead)
+    }
+
+    /// Tells the test that the script has come this far.
+    pub fn mark(&self) {
+        self.marks.fetch_add(1, Ordering::SeqCst);
     }
 
     /// Ends our direction.
