@@ -78,9 +78,9 @@ impl ReceiveWindow {
         self.target
     }
 
-    /// What the peer may send, counting what will be granted with the next update.
-    pub(crate) fn free(&self) -> i64 {
-        self.granted + i64::from(self.due)
+    /// What will be granted with the next update.
+    pub(crate) fn due(&self) -> u32 {
+        self.due
     }
 
     pub(crate) fn held(&self) -> u32 {
@@ -176,7 +176,7 @@ mod tests {
         assert_eq!(window.update(now, TRIP), None);
         assert_eq!(window.release(1), 1);
         assert_eq!(window.update(now, TRIP), Some(50));
-        assert_eq!(window.free(), 90);
+        assert_eq!((window.granted(), window.due()), (90, 0));
         assert_eq!(window.release(1000), 10, "no more than was held");
         assert_eq!(window.receive(91), Err(Exceeded));
     }

@@ -95,7 +95,7 @@ mod upgrade;
 
 pub use client::Client;
 pub use config::{ABUSE, Config, Limits, SMALL_DATA, Timeouts, Windows};
-pub use connection::{Connection, Date, Loan};
+pub use connection::{Connection, ConnectionWindows, Date, Loan};
 pub use error::{CloseReason, Error, Malformed, Misuse, Spent, StreamError, Violation};
 pub use event::{BodyLength, BodySize, ClientEvent, Protocol, ServerEvent};
 pub use frame::{PREFACE, StreamId};

@@ -66,7 +66,7 @@ mod tests {
         let settings = [0, 3, 0, 0, 0, 100, 0, 4, 0x40, 0, 0, 0, 0, 2, 0, 0, 0, 0];
         assert_eq!(decode_base64url(b"AAMAAABkAARAAAAAAAIAAAAA").unwrap(), settings);
         assert_eq!(decode_base64url(b"-_8").unwrap(), [0xfb, 0xff]);
-        assert_eq!(decode_base64url(b"").unwrap(), []);
+        assert_eq!(decode_base64url(b""), Some(Vec::new()));
         assert_eq!(decode_base64url(b"A"), None);
         assert_eq!(decode_base64url(b"AAA="), None);
     }

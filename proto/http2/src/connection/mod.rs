@@ -65,6 +65,20 @@ pub struct Loan {
     pub date: Date,
 }
 
+/// The connection's flow-control windows (RFC 9113 §6.9), in octets. When the application has taken all that was
+/// received, `granted` and `due` add up to `target`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ConnectionWindows {
+    /// What we may send.
+    pub send: i64,
+    /// What the peer may send.
+    pub granted: i64,
+    /// What the peer will be granted with the next update.
+    pub due: u32,
+    /// The size that our window has grown to.
+    pub target: u32,
+}
+
 /// An IMF-fixdate (RFC 9110 §5.6.7), which always has 29 octets.
 pub type Date = [u8; 29];
 
@@ -343,15 +357,14 @@ impl Connection {
         self.streams.len()
     }
 
-    /// What both directions have left of the connection's flow-control window: what we may send, and what the peer may
-    /// send, counting what we will grant with the next update.
-    pub fn connection_windows(&self) -> (i64, i64) {
-        (self.send_window.size(), self.recv_window.free())
-    }
-
-    /// The size that the connection's receive window has grown to.
-    pub fn receive_window_target(&self) -> u32 {
-        self.recv_window.target()
+    /// The connection's flow-control windows as they are now.
+    pub fn connection_windows(&self) -> ConnectionWindows {
+        ConnectionWindows {
+            send: self.send_window.size(),
+            granted: self.recv_window.granted(),
+            due: self.recv_window.due(),
+            target: self.recv_window.target(),
+        }
     }
 
     /// The shortest round trip that was seen.

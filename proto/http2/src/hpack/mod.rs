@@ -15,6 +15,9 @@ mod encode;
 mod huffman;
 mod primitive;
 mod static_table;
+#[cfg(test)]
+#[allow(clippy::disallowed_types, clippy::disallowed_methods, clippy::unwrap_used, clippy::indexing_slicing)]
+mod vectors;
 
 use std::fmt;
 

@@ -1,6 +1,7 @@
 //! Frames written by hand, and endpoints driven in memory under virtual time.
 #![allow(dead_code, clippy::disallowed_methods, clippy::unwrap_used, clippy::indexing_slicing)]
 
+pub mod pair;
 pub mod raw;
 
 use std::io::IoSlice;
@@ -176,6 +177,12 @@ impl Path {
     pub fn receive(&mut self, now: Instant) -> Option<Vec<u8>> {
         if self.arrival()? <= now { self.under_way.pop_front().map(|(_, bytes)| bytes) } else { None }
     }
+}
+
+/// What the peer may send on the whole connection, once it has been told all.
+pub fn receivable(machine: &Connection) -> i64 {
+    let windows = machine.connection_windows();
+    windows.granted + i64::from(windows.due)
 }
 
 pub fn letters(length: usize) -> Bytes {
