@@ -90,7 +90,7 @@ pub struct Timeouts {
     /// From our SETTINGS to their acknowledgement (RFC 9113 §6.5.3).
     pub settings: Option<Duration>,
     /// In which a stream that has something to send must get rid of [`Timeouts::PROGRESS`] octets, or of all it has
-    /// (S24).
+    /// (S24), and in which the transport must take anything of what waits to be written.
     pub write_stall: Option<Duration>,
     /// In which a request body that the application waits for must bring `body_rate` octets for each second.
     pub body_grace: Option<Duration>,

@@ -16,6 +16,8 @@ pub enum Timeout {
     Settings,
     /// A stream could not get rid of what it has to send (S24).
     WriteStall,
+    /// The transport took nothing of what was to be written.
+    Blocked,
     /// A request body came too slowly.
     BodyRate,
     /// Silence: time to ask by PING whether the peer lives.
@@ -44,6 +46,7 @@ impl fmt::Display for Timeout {
             Timeout::Idle => "the connection was idle",
             Timeout::Settings => "the settings were not acknowledged",
             Timeout::WriteStall => "the peer did not take what was to be sent",
+            Timeout::Blocked => "the peer did not read",
             Timeout::BodyRate => "the body came too slowly",
             Timeout::Ping => "nothing was heard from the peer",
             Timeout::Pong => "the peer did not answer a ping",

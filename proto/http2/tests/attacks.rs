@@ -508,6 +508,44 @@ fn uploads_behind_an_answer() {
     assert_eq!(raw.server.open_streams(), 0);
 }
 
+/// An upload that neither ends nor goes on holds no stream for ever, though its answer is out.
+#[test]
+fn uploads_that_stop_behind_an_answer() {
+    let mut raw = RawServer::new(Mode::AtOnce);
+    for round in 0..100 {
+        raw.send(&headers(id(round), false, &request("POST")));
+    }
+    assert_eq!(raw.server.open_streams(), 100);
+    for _ in 0..8 {
+        raw.advance(Duration::from_secs(2));
+    }
+    let resets = raw.of_kind(RST_STREAM);
+    assert_eq!(resets.len(), 100);
+    assert!(resets.iter().all(|frame| Reason::from(frame.code()) == Reason::NoError));
+    assert_eq!((raw.server.open_streams(), raw.error.clone()), (0, None));
+}
+
+#[test]
+fn a_transport_that_takes_nothing_ends_the_connection() {
+    let mut config = Config::server();
+    config.timeouts.idle = None;
+    let mut raw = RawServer::with(Mode::AtOnce, config);
+    feed(&mut raw.server, &frame(PING, 0, 0, &[0; 8]));
+    assert!(raw.server.next_event().is_ok());
+    for written in [0, 5] {
+        raw.server.handle_timeout(raw.now);
+        let mut slices = [std::io::IoSlice::new(&[])];
+        assert_eq!(raw.server.poll_transmit(&mut slices), 1);
+        raw.server.transmitted(written);
+        raw.now += Duration::from_secs(59);
+        raw.server.handle_timeout(raw.now);
+        assert!(raw.server.next_event().is_ok());
+    }
+    raw.now += Duration::from_secs(1);
+    raw.server.handle_timeout(raw.now);
+    assert_eq!(raw.server.next_event().unwrap_err(), Error::Timeout(Timeout::Blocked));
+}
+
 #[test]
 fn a_peer_that_does_not_read_is_not_read_from() {
     let mut raw = RawServer::new(Mode::AtOnce);

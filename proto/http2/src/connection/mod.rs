@@ -309,12 +309,18 @@ impl Connection {
     /// nothing to write. DATA frames are cut here, when it is known what else is waiting.
     pub fn poll_transmit<'a>(&'a mut self, slices: &mut [IoSlice<'a>]) -> usize {
         self.fill_output();
+        if !self.out.is_empty() {
+            self.timing.output_waits(self.now);
+        }
         self.out.slices(slices)
     }
 
     /// Retires `octets` that were written.
     pub fn transmitted(&mut self, octets: usize) {
         self.out.retire(octets);
+        if octets > 0 {
+            self.timing.output_taken(self.now, self.out.is_empty());
+        }
         self.capacity_changed |= !self.starved.is_empty();
     }
 

@@ -10,7 +10,7 @@ use crate::error::{CloseReason, Error, StreamError};
 use crate::frame;
 use crate::frame::StreamId;
 use crate::reason::Reason;
-use crate::stream::{Receiving, Stream};
+use crate::stream::{Receiving, Sending, Stream};
 use crate::timers::Timeout;
 
 /// How often the streams are looked over, at the least, as a part of the shortest of their timers.
@@ -24,6 +24,8 @@ pub(super) struct Timing {
     /// A frame was completed since that was last looked at.
     progress: bool,
     idle: Option<Instant>,
+    /// Since when output waits without any of it being taken.
+    blocked: Option<Instant>,
     settings: Option<Instant>,
     settings_acknowledged: bool,
     heard: Instant,
@@ -39,6 +41,7 @@ impl Timing {
             incomplete: Some(now),
             progress: false,
             idle: Some(now),
+            blocked: None,
             settings: None,
             settings_acknowledged: false,
             heard: now,
@@ -67,6 +70,16 @@ impl Timing {
         } else if self.incomplete.is_none() || (progress && !in_block) {
             self.incomplete = Some(now);
         }
+    }
+
+    /// Output waits; the transport may take it or not.
+    pub(super) fn output_waits(&mut self, now: Instant) {
+        self.blocked.get_or_insert(now);
+    }
+
+    /// The transport took some of the output, perhaps all.
+    pub(super) fn output_taken(&mut self, now: Instant, all: bool) {
+        self.blocked = if all { None } else { Some(now) };
     }
 
     pub(super) fn settings_sent(&mut self, now: Instant) {
@@ -149,6 +162,7 @@ impl Connection {
             after(timing.incomplete, timeouts.head).map(|at| (at, Timeout::Head)),
             after(timing.idle, timeouts.idle).map(|at| (at, Timeout::Idle)),
             after(timing.settings, timeouts.settings).map(|at| (at, Timeout::Settings)),
+            after(timing.blocked, timeouts.write_stall).map(|at| (at, Timeout::Blocked)),
             timing.drain.map(|at| (at, Timeout::Drain)),
             check.map(|at| (at, Timeout::WriteStall)),
             ping,
@@ -170,7 +184,9 @@ impl Connection {
             }
             Timeout::Drain => self.second_goaway(),
             Timeout::WriteStall | Timeout::BodyRate => self.check_streams(),
-            Timeout::Head | Timeout::Settings | Timeout::Pong => self.fail(Error::Timeout(timeout)),
+            Timeout::Head | Timeout::Settings | Timeout::Pong | Timeout::Blocked => {
+                self.fail(Error::Timeout(timeout))
+            }
         }
     }
 
@@ -194,8 +210,13 @@ impl Connection {
                 stalled.or(slow).map(|timeout| (stream.id, timeout))
             })
             .collect();
-        for (stream, timeout) in late {
-            self.fail_stream(stream, StreamError::Timeout(timeout));
+        for (id, timeout) in late {
+            if self.streams.get(id).is_some_and(|stream| stream.finished && stream.sending == Sending::Done) {
+                // The answer is complete: only the rest of an upload that nobody wants is late (RFC 9113 §8.1).
+                self.reset_stream(id, Reason::NoError);
+            } else {
+                self.fail_stream(id, StreamError::Timeout(timeout));
+            }
         }
     }
 }
@@ -220,11 +241,13 @@ fn write_stalled(stream: &mut Stream, now: Instant, timeouts: &Timeouts) -> bool
     }
 }
 
-/// Whether a body that the application waits for has come more slowly than allowed, over the grace at least.
+/// Whether a body that the application waits for, or one that an answer is waiting to be rid of, has come more slowly than
+/// allowed, over the grace at least.
 fn body_slow(stream: &mut Stream, now: Instant, timeouts: &Timeouts) -> bool {
     let Some(grace) = timeouts.body_grace else { return false };
     // While the peer has no window it is not the one who is slow.
-    if !stream.recv.wanted || stream.receiving != Receiving::Body || stream.recv.window.granted() <= 0 {
+    let due = stream.recv.wanted || (stream.finished && stream.sending == Sending::Done);
+    if !due || stream.receiving != Receiving::Body || stream.recv.window.granted() <= 0 {
         stream.recv.mark = None;
         return false;
     }

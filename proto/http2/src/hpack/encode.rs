@@ -16,6 +16,9 @@ const MAX_TABLE: usize = 4096;
 /// A cookie shorter than this is never indexed: it could be guessed byte by byte (RFC 7541 §7.1.3).
 const GUESSABLE_COOKIE: usize = 20;
 
+/// Fields of the last block whose place is remembered.
+const REMEMBERED: usize = 32;
+
 /// Encodes the header blocks of one direction of one connection, in the order in which they are sent.
 #[derive(Debug)]
 pub(crate) struct Encoder {
@@ -153,7 +156,8 @@ impl Encoder {
         let found = Found { name: name.clone(), value, number };
         match self.last.get_mut(self.place) {
             Some(slot) => *slot = found,
-            None => self.last.push(found),
+            None if self.place < REMEMBERED => self.last.push(found),
+            None => {}
         }
         self.place += 1;
     }
