@@ -12,7 +12,7 @@ use bytes::Bytes;
 use crate::config::Limits;
 use crate::error::Error;
 use crate::fields::{self, Fields};
-use crate::request_line::RequestLine;
+use crate::request_line::{self, RequestLine};
 
 /// Longest field block that is kept, 2 KiB: a browser's, with cookies.
 const MAX_BLOCK: usize = 2 << 10;
@@ -144,7 +144,7 @@ impl HeadCache {
     }
 
     /// Keeps a request line that was parsed, if it comes a second time; or finds the slot that has it.
-    pub(crate) fn keep_line(&mut self, bytes: &[u8], line: &RequestLine, at: &mut Remembered) {
+    pub(crate) fn keep_line(&mut self, bytes: &[u8], at: &mut Remembered) {
         if bytes.len() > MAX_LINE {
             return;
         }
@@ -164,15 +164,11 @@ impl HeadCache {
         }
         // Parsed once more, out of the copy, so that nothing in the slot pins a receive buffer.
         let bytes = Bytes::copy_from_slice(bytes);
-        let Ok(line_of_copy) = crate::request_line::parse(&bytes.slice(..bytes.len().saturating_sub(2)))
-        else {
-            return;
-        };
-        debug_assert_eq!(line_of_copy.uri, line.uri);
+        let Ok(line) = request_line::parse(&bytes.slice(..bytes.len().saturating_sub(2))) else { return };
         let generation = self.next_generation();
         let slot = if self.lines.get(usize::from(one)).is_some_and(Option::is_none) { one } else { other };
         if let Some(place) = self.lines.get_mut(usize::from(slot)) {
-            *place = Some(Line { bytes, hash, generation, line: line_of_copy });
+            *place = Some(Line { bytes, hash, generation, line });
             *at = Remembered { slot, generation };
         }
     }

@@ -23,6 +23,7 @@ pub(crate) fn parse(head: &Bytes, start: usize, count: usize) -> Result<Fields, 
         fields.facts.note(name, value)?;
         append(&mut fields.headers, head, name, value, value_start)
     })?;
+    fields.facts.settle();
     Ok(fields)
 }
 
@@ -48,25 +49,28 @@ fn each_line(
     start: usize,
     mut found: impl FnMut(&[u8], &[u8], usize) -> Result<(), Error>,
 ) -> Result<(), Error> {
-    let mut at = start;
-    loop {
-        let rest = head.get(at..).unwrap_or_default();
-        let Some(feed) = memchr::memchr(b'\n', rest) else { return Ok(()) };
-        let line = rest.get(..feed.saturating_sub(1)).unwrap_or_default();
-        if line.is_empty() {
-            return Ok(());
-        }
-        if matches!(line.first(), Some(b' ' | b'\t')) {
+    let block = head.get(start..).unwrap_or_default();
+    let mut at = 0;
+    for feed in memchr::memchr_iter(b'\n', block) {
+        let line = block.get(at..feed.saturating_sub(1)).unwrap_or_default();
+        let first = match line.first() {
+            None => return Ok(()),
+            Some(first) => *first,
+        };
+        if first == b' ' || first == b'\t' {
             return Err(Error::ObsoleteFold);
         }
-        let colon = memchr::memchr(b':', line).ok_or_else(|| Error::InvalidFieldName(Excerpt::of(line)))?;
+        // Names are short: a search by vectors would cost more.
+        let colon = line.iter().position(|&byte| byte == b':');
+        let colon = colon.ok_or_else(|| Error::InvalidFieldName(Excerpt::of(line)))?;
         let name = line.get(..colon).unwrap_or_default();
         let untrimmed = line.get(colon + 1..).unwrap_or_default();
-        let value = trim(untrimmed);
         let leading = untrimmed.iter().take_while(|&&byte| byte == b' ' || byte == b'\t').count();
-        found(name, value, at + colon + 1 + leading)?;
-        at += feed + 1;
+        let value = trim(untrimmed.get(leading..).unwrap_or_default());
+        found(name, value, start + at + colon + 1 + leading)?;
+        at = feed + 1;
     }
+    Ok(())
 }
 
 #[inline]

@@ -125,6 +125,8 @@ pub(crate) struct Facts {
     pub(crate) upgrade_token: bool,
     /// There is an Upgrade field.
     pub(crate) upgrade_field: bool,
+    /// Nothing but one valid Host was said; see [`settle`](Facts::settle).
+    pub(crate) plain: bool,
 }
 
 impl Facts {
@@ -142,6 +144,12 @@ impl Facts {
             _ => {}
         }
         Ok(())
+    }
+
+    /// All fields were noted: finds out whether an HTTP/1.1 request with them needs no further judgement.
+    pub(crate) fn settle(&mut self) {
+        let plain = Facts { host: HostField::Valid, keep_alive: self.keep_alive, ..Facts::default() };
+        self.plain = *self == plain;
     }
 
     fn note_host(&mut self, value: &[u8]) {

@@ -43,14 +43,9 @@ impl Scan {
 
     /// Looks at what has come since the last call; `head` begins with the head's first byte.
     pub(crate) fn advance(&mut self, head: &[u8], limits: &Limits) -> Result<Option<HeadEnd>, Error> {
-        loop {
-            let rest = head.get(self.searched as usize..).unwrap_or_default();
-            let Some(found) = memchr::memchr(b'\n', rest) else {
-                self.searched = narrow(head.len())?;
-                self.check(head.len(), limits)?;
-                return Ok(None);
-            };
-            let feed = self.searched as usize + found;
+        let from = self.searched as usize;
+        for found in memchr::memchr_iter(b'\n', head.get(from..).unwrap_or_default()) {
+            let feed = from + found;
             self.check(feed + 1, limits)?;
             if feed <= self.line_start as usize || head.get(feed - 1) != Some(&b'\r') {
                 return Err(Error::InvalidLineEnd);
@@ -65,13 +60,15 @@ impl Scan {
             }
             self.lines += 1;
             self.line_start = narrow(feed + 1)?;
-            self.searched = self.line_start;
             if self.lines == 1 {
                 self.first_line_end = self.line_start;
             } else if self.lines as usize - 1 > limits.fields {
                 return Err(Error::TooManyFields);
             }
         }
+        self.searched = narrow(head.len())?;
+        self.check(head.len(), limits)?;
+        Ok(None)
     }
 
     /// Whether the current line, known up to `end`, and the head, are within their limits. Which one is named does not

@@ -48,6 +48,30 @@ status_lines! {
     504 "Gateway Timeout", 505 "HTTP Version Not Supported",
 }
 
+/// The Date field of an answer, ready to be written.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct DateLine([u8; 37]);
+
+impl DateLine {
+    /// No date is known.
+    pub(crate) const NONE: DateLine = DateLine(*b"date:                              \r\n");
+
+    #[inline]
+    pub(crate) fn set(&mut self, date: &[u8; 29]) {
+        if let Some(place) = self.0.get_mut(6..35) {
+            place.copy_from_slice(date);
+        }
+    }
+
+    #[inline]
+    pub(crate) fn write(&self, out: &mut Vec<u8>) {
+        // All zero, or never lent.
+        if self.0.get(6).is_some_and(|&first| first > b' ') {
+            out.extend_from_slice(&self.0);
+        }
+    }
+}
+
 /// Our own version is always 1.1, whatever the request's is (RFC 9110 §6.2).
 #[inline]
 pub(crate) fn status_line(out: &mut Vec<u8>, status: StatusCode) {

@@ -142,8 +142,7 @@ impl Client {
     #[inline]
     pub fn reclaim(&mut self, loan: &mut Loan) {
         if self.read.is_empty() {
-            std::mem::swap(&mut self.read, &mut loan.read);
-            self.read = BytesMut::new();
+            loan.read = std::mem::take(&mut self.read);
         }
         if self.queue.is_empty() {
             loan::give_back(&mut self.queue.copied, &mut loan.write);

@@ -88,10 +88,8 @@ impl Server {
             if framing.chunked_field {
                 out.extend_from_slice(b"transfer-encoding: chunked\r\n");
             }
-            if !asked.date && server.date.first().is_some_and(|&byte| byte != 0) {
-                out.extend_from_slice(b"date: ");
-                out.extend_from_slice(&server.date);
-                out.extend_from_slice(b"\r\n");
+            if !asked.date {
+                server.date.write(out);
             }
             body = framing.body;
             persist &= !asked.close && body != Writing::UntilClose && !server.must_close();
@@ -132,6 +130,29 @@ impl Server {
         let unwanted = self.exchange.expects_continue && reading.is_untouched() && self.read.is_empty();
         let too_much = self.ignoring && reading.left().is_some_and(|left| left > self.discard);
         self.draining || unwanted || too_much
+    }
+
+    /// Queues a whole answer: [`send_head`](Self::send_head) with the length of `data`, `data`, [`end`](Self::end), in one
+    /// step. For an answer that does not leave HTTP.
+    ///
+    /// # Errors
+    /// As [`send_head`](Self::send_head).
+    #[inline]
+    pub fn send_full(&mut self, status: StatusCode, headers: &HeaderMap, data: Bytes) -> Result<(), Misuse> {
+        self.send_head(status, headers, BodySize::Known(data.len() as u64))?;
+        match self.answer {
+            Answer::Body(Writing::Length(_)) => self.queue.push(data),
+            Answer::Body(Writing::Dropped) => {}
+            Answer::Body(_) => {
+                self.send_data(data)?;
+                return self.end();
+            }
+            // It has left HTTP.
+            _ => return Ok(()),
+        }
+        self.answer = Answer::Done;
+        self.finish_exchange();
+        Ok(())
     }
 
     /// Queues a piece of the answer's body. Small ones are copied. Dropped where the answer has no body.
@@ -263,11 +284,7 @@ impl Server {
         write::status_line(out, status);
         out.extend_from_slice(b"content-type: text/plain; charset=utf-8\r\n");
         write::content_length(out, text.len() as u64 + 1);
-        if self.date.first().is_some_and(|&byte| byte != 0) {
-            out.extend_from_slice(b"date: ");
-            out.extend_from_slice(&self.date);
-            out.extend_from_slice(b"\r\n");
-        }
+        self.date.write(out);
         out.extend_from_slice(b"connection: close\r\n\r\n");
         if self.answer == Answer::None || self.exchange.method != AnsweredMethod::Head {
             out.extend_from_slice(text.as_bytes());

@@ -1,10 +1,11 @@
 //! The server's side of one connection: the state, the getters, and what the driver hands in.
 //!
-//! * `receive`: what comes in, as events.
+//! * `receive`: what comes in, as events; `head`: heads, known or parsed.
 //! * `answer`: what the application answers, as bytes.
 //! * `timers`: deadlines.
 
 mod answer;
+mod head;
 mod receive;
 mod timers;
 
@@ -23,6 +24,7 @@ use crate::framing::{AnsweredMethod, BodyLength};
 use crate::loan::{self, Loan};
 use crate::queue::Queue;
 use crate::scan::Scan;
+use crate::write::DateLine;
 use timers::RateClock;
 
 /// What came in.
@@ -61,7 +63,7 @@ pub struct Server {
     read: BytesMut,
     queue: Queue,
     heads: Option<Box<HeadCache>>,
-    date: [u8; 29],
+    date: DateLine,
     now: Instant,
     /// Beginning of the current head, or of the time without one.
     since: Instant,
@@ -134,7 +136,7 @@ impl Server {
             read: BytesMut::new(),
             queue: Queue::default(),
             heads: None,
-            date: [0; 29],
+            date: DateLine::NONE,
             now,
             since: now,
             moved: now,
@@ -167,15 +169,14 @@ impl Server {
         if self.heads.is_none() {
             self.heads = loan.heads.take();
         }
-        self.date = loan.date;
+        self.date.set(&loan.date);
     }
 
     /// Gives back what need not be kept. A machine between two exchanges owns no storage afterwards.
     #[inline]
     pub fn reclaim(&mut self, loan: &mut Loan) {
         if self.read.is_empty() {
-            std::mem::swap(&mut self.read, &mut loan.read);
-            self.read = BytesMut::new();
+            loan.read = std::mem::take(&mut self.read);
         }
         if self.queue.is_empty() {
             loan::give_back(&mut self.queue.copied, &mut loan.write);

@@ -1,19 +1,8 @@
 //! Bytes into events.
 
-use bytes::{Buf, Bytes};
-use http::header::{HOST, HeaderValue};
-use http::{HeaderMap, Request};
-
-use super::{Answer, Exchange, Receive, Server, ServerEvent};
-use crate::body::Reading;
+use super::{Answer, Receive, Server, ServerEvent};
 use crate::chunked::Piece;
-use crate::error::{CloseReason, Error, Excerpt, Timeout};
-use crate::fields::{self, Fields};
-use crate::framing::{AnsweredMethod, BodyLength, Expectation, Facts, HostField};
-use crate::request_line::{self, RequestLine, version};
-
-/// Empty lines before a request line that are skipped (RFC 9112 §2.2 asks for at least one).
-const SKIPPED_LINES: u8 = 4;
+use crate::error::{CloseReason, Error, Timeout};
 
 impl Server {
     /// The next event; `None` asks for more bytes, or for the answer to the request that was given out. To be called
@@ -24,6 +13,28 @@ impl Server {
     /// called; from then on bytes are thrown away.
     #[inline]
     pub fn next_event(&mut self) -> Result<Option<ServerEvent>, Error> {
+        if self.closed.is_none() && self.fault.is_none() && matches!(self.receive, Receive::Head { .. }) {
+            if self.read.is_empty() {
+                if !self.eof && self.passed_timeout().is_none() {
+                    return Ok(None);
+                }
+            } else if let Some(mut heads) = self.heads.take() {
+                // Taken out for the moment, so that what is borrowed from it does not hold the whole machine.
+                let event = self.known_head(&mut heads);
+                self.heads = Some(heads);
+                match event {
+                    Ok(None) => {}
+                    Ok(event) => return Ok(event),
+                    Err(error) => return Err(self.seal(error)),
+                }
+            }
+        }
+        self.next_event_slowly()
+    }
+
+    /// Everything but a head that the cache knows, and nothing at all.
+    #[inline(never)]
+    fn next_event_slowly(&mut self) -> Result<Option<ServerEvent>, Error> {
         if self.closed.is_some() || self.fault.is_some() {
             return self.next_sealed();
         }
@@ -34,17 +45,17 @@ impl Server {
         };
         match event {
             Ok(None) => match self.passed_timeout() {
-                Some(timeout) => self.seal(Error::Timeout(timeout)),
+                Some(timeout) => Err(self.seal(Error::Timeout(timeout))),
                 None => Ok(None),
             },
             Ok(event) => Ok(event),
-            Err(error) => self.seal(error),
+            Err(error) => Err(self.seal(error)),
         }
     }
 
-    fn seal(&mut self, error: Error) -> Result<Option<ServerEvent>, Error> {
+    pub(super) fn seal(&mut self, error: Error) -> Error {
         self.fault = Some(error.clone());
-        Err(error)
+        error
     }
 
     /// Closed, or failed: nothing that comes is read as a message.
@@ -72,163 +83,6 @@ impl Server {
             None => {}
         }
         Ok(None)
-    }
-
-    #[inline]
-    fn next_head(&mut self) -> Result<Option<ServerEvent>, Error> {
-        if self.read.is_empty() {
-            if self.eof {
-                self.close(CloseReason::PeerClosed);
-            }
-            return Ok(None);
-        }
-        match self.known_head() {
-            Some((line, fields)) => self.begin_exchange(line, fields).map(Some),
-            None => self.scan_head(),
-        }
-    }
-
-    /// A head of which the cache knows the field block, and perhaps the request line, without a look at its bytes other
-    /// than to compare them.
-    #[inline]
-    fn known_head(&mut self) -> Option<(RequestLine, Fields)> {
-        let cache = self.heads.as_deref()?;
-        let limits = &self.config.limits;
-        let block = cache.block(self.last_block)?;
-        let known = cache.line(self.last_line).filter(|line| self.read.starts_with(&line.bytes));
-        let line_length = match known {
-            Some(line) => line.bytes.len(),
-            None => memchr::memchr(b'\n', &self.read)? + 1,
-        };
-        let rest = self.read.get(line_length..)?;
-        if !rest.starts_with(&block.bytes)
-            || !block.fits(line_length, limits)
-            || line_length > limits.request_line.saturating_add(2)
-        {
-            return None;
-        }
-        let line = match known {
-            Some(line) => line.line.clone(),
-            // Whatever is wrong with it, the long way finds it again and says so.
-            None => {
-                let bytes = self.read.get(..line_length)?.strip_suffix(b"\r\n")?;
-                request_line::parse(&Bytes::copy_from_slice(bytes)).ok()?
-            }
-        };
-        let fields = block.fields.clone();
-        let length = line_length + block.bytes.len();
-        if known.is_none() {
-            self.keep_line(line_length, &line);
-        }
-        self.consume(length);
-        Some((line, fields))
-    }
-
-    /// Remembers a request line that is still at the front of the buffer.
-    fn keep_line(&mut self, length: usize, line: &RequestLine) {
-        if let (Some(cache), Some(bytes)) = (self.heads.as_deref_mut(), self.read.get(..length)) {
-            cache.keep_line(bytes, line, &mut self.last_line);
-        }
-    }
-
-    #[inline]
-    fn consume(&mut self, length: usize) {
-        if length == self.read.len() {
-            // Keeps the storage's beginning, where `advance` would creep to its end.
-            self.read.clear();
-        } else {
-            self.read.advance(length);
-        }
-    }
-
-    /// The long way: find the end, then parse.
-    fn scan_head(&mut self) -> Result<Option<ServerEvent>, Error> {
-        let Receive::Head { scan, skipped } = &mut self.receive else { return Ok(None) };
-        if scan.is_new() {
-            while let Some(rest) = self.read.strip_prefix(b"\r\n") {
-                *skipped += 1;
-                if *skipped > SKIPPED_LINES {
-                    return Err(Error::InvalidRequestLine(Excerpt::of(rest)));
-                }
-                self.read.advance(2);
-            }
-            if self.read.is_empty() || *self.read == b"\r"[..] {
-                return self.incomplete_head();
-            }
-        }
-        let Some(end) = scan.advance(&self.read, &self.config.limits)? else {
-            return self.incomplete_head();
-        };
-        let head = self.read.split_to(end.length).freeze();
-        let line_bytes = head.slice(..end.fields_start);
-        let line = request_line::parse(&line_bytes.slice(..line_bytes.len().saturating_sub(2)))?;
-        let fields = match self.heads.as_deref_mut() {
-            Some(cache) => {
-                cache.keep_line(&line_bytes, &line, &mut self.last_line);
-                cache.fields(&head, end.fields_start, end.fields, &mut self.last_block)?
-            }
-            None => fields::parse(&head, end.fields_start, end.fields)?,
-        };
-        self.begin_exchange(line, fields).map(Some)
-    }
-
-    fn incomplete_head(&mut self) -> Result<Option<ServerEvent>, Error> {
-        match (self.eof, self.read.is_empty()) {
-            (false, _) => Ok(None),
-            (true, false) => Err(Error::UnexpectedEofInHead),
-            (true, true) => {
-                self.close(CloseReason::PeerClosed);
-                Ok(None)
-            }
-        }
-    }
-
-    /// A head is complete: judges what its fields say together with its first line.
-    #[inline]
-    fn begin_exchange(&mut self, line: RequestLine, fields: Fields) -> Result<ServerEvent, Error> {
-        let Fields { mut headers, facts } = fields;
-        check_host(&facts, line.http11)?;
-        let body = facts.request_body(line.http11)?;
-        let method = AnsweredMethod::from(&line.method);
-        let is_connect = method == AnsweredMethod::Connect;
-        if is_connect && body != BodyLength::Empty {
-            return Err(Error::BodyOnConnect);
-        }
-        if matches!(body, BodyLength::Known(length) if length > self.config.limits.body) {
-            return Err(Error::BodyTooLarge);
-        }
-        // RFC 9110 §10.1.1: an HTTP/1.0 client cannot expect anything. The same holds for Upgrade (§7.8).
-        if facts.expect == Expectation::Other && line.http11 {
-            return Err(Error::UnsupportedExpectation);
-        }
-        let expects_continue =
-            facts.expect == Expectation::Continue && line.http11 && body != BodyLength::Empty;
-        let upgrade = is_connect || facts.upgrade_field && facts.upgrade_token && line.http11;
-        if line.absolute {
-            replace_host(&mut headers, &line)?;
-        }
-        self.exchange = Exchange {
-            method,
-            http11: line.http11,
-            persist: facts.persists(line.http11),
-            upgrade,
-            expects_continue,
-        };
-        self.answer = Answer::Owed;
-        self.receive = match Reading::new(body) {
-            Some(reading) => Receive::Body(reading),
-            None => Receive::Done,
-        };
-        if body != BodyLength::Empty {
-            self.ignoring = false;
-            self.start_rate();
-        }
-        let mut request = Request::new(());
-        *request.method_mut() = line.method;
-        *request.uri_mut() = line.uri;
-        *request.version_mut() = version(line.http11);
-        *request.headers_mut() = headers;
-        Ok(ServerEvent::Request { request, body, expect_continue: expects_continue, upgrade })
     }
 
     fn next_piece(&mut self) -> Result<Option<ServerEvent>, Error> {
@@ -294,24 +148,4 @@ impl Server {
             self.since = self.now;
         }
     }
-}
-
-/// Exactly one valid Host on 1.1; on 1.0 it may be missing (RFC 9112 §3.2, S11).
-#[inline]
-fn check_host(facts: &Facts, http11: bool) -> Result<(), Error> {
-    match facts.host {
-        HostField::Valid => Ok(()),
-        HostField::Missing if http11 => Err(Error::MissingHost),
-        HostField::Missing => Ok(()),
-        HostField::Invalid => Err(Error::InvalidHost),
-        HostField::Several => Err(Error::SeveralHosts),
-    }
-}
-
-/// RFC 9112 §3.2.2: with a target in absolute form, what Host said does not count.
-fn replace_host(headers: &mut HeaderMap, line: &RequestLine) -> Result<(), Error> {
-    let authority = line.uri.authority().map(|authority| authority.as_str()).unwrap_or_default();
-    let host = HeaderValue::from_str(authority).map_err(|_| Error::InvalidHost)?;
-    headers.insert(HOST, host);
-    Ok(())
 }
