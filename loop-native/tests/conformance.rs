@@ -22,6 +22,12 @@ fn epoll() {
     run("native (epoll)", Over(Backend::Epoll));
 }
 
+#[cfg(target_os = "linux")]
+#[test]
+fn io_uring() {
+    run("native (io_uring)", Over(Backend::IoUring));
+}
+
 #[test]
 fn poll() {
     run("native (poll)", Over(Backend::Poll));

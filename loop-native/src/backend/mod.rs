@@ -2,6 +2,8 @@
 
 #[cfg(target_os = "linux")]
 mod epoll;
+#[cfg(target_os = "linux")]
+mod io_uring;
 mod poll;
 
 use std::fmt;
@@ -37,6 +39,8 @@ const BACKENDS: &[(Backend, bool, Opener)] = &[
     #[cfg(target_os = "linux")]
     (Backend::Epoll, true, epoll::open),
     (Backend::Poll, true, poll::open),
+    #[cfg(target_os = "linux")]
+    (Backend::IoUring, false, io_uring::open),
 ];
 
 impl Backend {
