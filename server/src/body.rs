@@ -17,11 +17,36 @@ use hyperman_transport::PeerAddr;
 /// busy, little enough for thousands of slow ones.
 pub(crate) const QUEUE_BYTES: usize = 64 * 1024;
 
+/// After how many bytes taken by the handler the connection is told, 16 KiB: a quarter of the first HTTP/2 window, so
+/// that the peer is granted more before it has to stop.
+const GRANT_BYTES: usize = 16 * 1024;
+
 /// What a handler can know of the connection that its request came by.
 #[derive(Debug, Clone)]
 pub struct ConnectionInfo {
     /// Who is at the other end.
     pub peer: PeerAddr,
+    /// What the TLS handshake agreed on; `None` on cleartext.
+    #[cfg(feature = "tls")]
+    pub tls: Option<hyperman_transport::tls::TlsInfo>,
+}
+
+impl ConnectionInfo {
+    pub(crate) fn cleartext(peer: PeerAddr) -> Self {
+        ConnectionInfo {
+            peer,
+            #[cfg(feature = "tls")]
+            tls: None,
+        }
+    }
+
+    /// Whether the connection is one over TLS.
+    pub fn is_encrypted(&self) -> bool {
+        #[cfg(feature = "tls")]
+        return self.tls.is_some();
+        #[cfg(not(feature = "tls"))]
+        return false;
+    }
 }
 
 /// The body of a request. Reading it lets the peer send more; dropping it unread is allowed at any time.
@@ -164,6 +189,8 @@ pub(crate) struct Receiver(Arc<Mutex<Queue>>);
 struct Queue {
     chunks: VecDeque<Bytes>,
     buffered: usize,
+    /// Bytes that the handler has taken since the connection last asked.
+    taken: usize,
     /// Bytes that are still to come out, where the peer declared them.
     remaining: Option<u64>,
     trailers: Option<HeaderMap>,
@@ -217,6 +244,7 @@ impl Sender {
     pub(crate) fn send(&self, data: Bytes) {
         let mut queue = lock(&self.0);
         if queue.dropped || data.is_empty() {
+            queue.taken += data.len();
             return;
         }
         queue.buffered += data.len();
@@ -258,6 +286,17 @@ impl Sender {
         queue.demand() == seen
     }
 
+    /// Whether the end was sent and everything before it was taken.
+    pub(crate) fn is_through(&self) -> bool {
+        let queue = lock(&self.0);
+        queue.ended.is_some() && queue.chunks.is_empty() && queue.taken == 0
+    }
+
+    /// How many bytes the handler has taken, or will never take, since the last call.
+    pub(crate) fn take_taken(&self) -> usize {
+        std::mem::take(&mut lock(&self.0).taken)
+    }
+
     /// The connection is awake: it will look at the demand itself.
     pub(crate) fn unwatch(&self) {
         lock(&self.0).connection = None;
@@ -276,11 +315,12 @@ impl Receiver {
         if let Some(data) = queue.chunks.pop_front() {
             let was_full = queue.buffered >= QUEUE_BYTES;
             queue.buffered -= data.len();
+            queue.taken += data.len();
             if let Some(remaining) = &mut queue.remaining {
                 *remaining = remaining.saturating_sub(data.len() as u64);
             }
-            let connection =
-                if was_full && queue.buffered < QUEUE_BYTES { queue.connection.take() } else { None };
+            let has_room = was_full && queue.buffered < QUEUE_BYTES || queue.taken >= GRANT_BYTES;
+            let connection = if has_room { queue.connection.take() } else { None };
             drop(queue);
             wake(connection);
             return Poll::Ready(Some(Ok(Frame::data(data))));
@@ -327,6 +367,7 @@ impl Drop for Receiver {
     fn drop(&mut self) {
         let mut queue = lock(&self.0);
         queue.dropped = true;
+        queue.taken += queue.buffered;
         let chunks = std::mem::take(&mut queue.chunks);
         queue.reader = None;
         let connection = queue.connection.take();

@@ -12,6 +12,12 @@ pub struct Config {
     pub limits: Limits,
     /// How long a peer may take.
     pub timeouts: Timeouts,
+    /// Whether HTTP/2 is spoken: by ALPN over TLS, with prior knowledge and by `Upgrade: h2c` on cleartext. Default yes.
+    pub http2: bool,
+    /// What concerns HTTP/2 alone: windows, the number of streams, budgets against floods. The sizes and times that both
+    /// protocols have (body, drain, head, idle, write stall, body rate) are taken from [`limits`](Self::limits) and
+    /// [`timeouts`](Self::timeouts).
+    pub http2_settings: hyperman_http2::Config,
     /// How many connections are open at once; further ones wait in the kernel's queue. Default 65,536.
     pub connections: usize,
     /// How many pipelined requests one connection is answered before others get their turn. Default 32.
@@ -34,6 +40,8 @@ impl Default for Config {
         Config {
             limits: Limits::default(),
             timeouts: Timeouts::default(),
+            http2: true,
+            http2_settings: hyperman_http2::Config::server(),
             connections: 65_536,
             requests_per_turn: 32,
             half_close: false,
@@ -47,5 +55,17 @@ impl Default for Config {
 impl Config {
     pub(crate) fn http1(&self) -> Arc<ServerConfig> {
         Arc::new(ServerConfig { limits: self.limits.clone(), timeouts: self.timeouts.clone() })
+    }
+
+    pub(crate) fn http2(&self) -> Arc<hyperman_http2::Config> {
+        let mut config = self.http2_settings.clone();
+        config.limits.body = self.limits.body;
+        config.limits.drain = self.limits.drain;
+        config.timeouts.head = Some(self.timeouts.head);
+        config.timeouts.idle = Some(self.timeouts.idle);
+        config.timeouts.write_stall = Some(self.timeouts.write_stall);
+        config.timeouts.body_grace = Some(self.timeouts.body_grace);
+        config.timeouts.body_rate = self.timeouts.body_rate;
+        Arc::new(config)
     }
 }

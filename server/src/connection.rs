@@ -7,14 +7,19 @@ use std::task::{Context, Poll};
 use std::time::Instant;
 
 use http::{Request, Response};
-use hyperman_transport::{Accepted, Runtime, Socket, Timer};
+use hyperman_transport::{Accepted, Runtime, Timer};
 use pin_project_lite::pin_project;
 use tower_service::Service;
 
 use crate::body::{Body, ConnectionInfo};
+use crate::ends::Ends;
 use crate::gate::{Ticket, Word};
-use crate::h1::Http1;
+use crate::h1::{Ending, Http1};
+use crate::h2::Http2;
+use crate::serve::Security;
 use crate::settings::Settings;
+use crate::start::{Start, Starting};
+use crate::wire::Wire;
 
 pin_project! {
     /// A connection that is being served: a future that a loop runs until the connection is over.
@@ -25,11 +30,21 @@ pin_project! {
         runtime: R,
         timer: R::Timer,
         armed: Option<Instant>,
-        settings: Arc<Settings>,
         place: Place,
         registered: bool,
+        ends: Ends<Wire<R::Source>, S>,
         #[pin]
-        http1: Http1<Socket<R::Source>, S, S::Future, B>,
+        protocol: Protocol<S::Future, B>,
+    }
+}
+
+pin_project! {
+    /// What the connection speaks.
+    #[project = ProtocolProjection]
+    enum Protocol<F, B> {
+        Starting { starting: Starting },
+        Http1 { #[pin] http1: Http1<F, B> },
+        Http2 { http2: Box<Http2<F, B>> },
     }
 }
 
@@ -56,20 +71,94 @@ where
     pub(crate) fn new(
         runtime: R,
         accepted: Accepted<R::Source>,
+        security: &Security,
         service: S,
         settings: &Arc<Settings>,
     ) -> Self {
-        let info = Arc::new(ConnectionInfo { peer: accepted.peer });
+        let info = Arc::new(ConnectionInfo::cleartext(accepted.peer));
         let ticket = settings.gate.enter();
-        let now = runtime.now();
+        let stream = security.secure(accepted.socket);
         Connection {
             timer: runtime.timer(),
-            runtime,
             armed: None,
-            settings: Arc::clone(settings),
             place: Place { settings: Arc::clone(settings), ticket },
             registered: false,
-            http1: Http1::new(accepted.socket, service, Arc::clone(settings), info, now),
+            ends: Ends { stream, service, settings: Arc::clone(settings), info },
+            protocol: Protocol::Starting { starting: Starting::new(runtime.now()) },
+            runtime,
+        }
+    }
+}
+
+impl<F, B> Protocol<F, B> {
+    fn drain(self: Pin<&mut Self>)
+    where
+        B: http_body::Body,
+        B::Error: std::fmt::Display,
+    {
+        match self.project() {
+            // Who has said nothing yet is idle; one that is in the middle of saying it is served.
+            ProtocolProjection::Starting { .. } => {}
+            ProtocolProjection::Http1 { http1 } => http1.drain(),
+            ProtocolProjection::Http2 { http2 } => http2.drain(),
+        }
+    }
+
+    /// One turn. Ready when the connection is over.
+    fn poll<A, S>(
+        mut self: Pin<&mut Self>,
+        ends: &mut Ends<Wire<A>, S>,
+        cx: &mut Context<'_>,
+        now: Instant,
+    ) -> Poll<()>
+    where
+        A: hyperman_transport::ArmReadiness,
+        S: Service<Request<Body>, Response = Response<B>, Future = F>,
+        S::Error: std::fmt::Display,
+        B: http_body::Body,
+        B::Error: std::fmt::Display,
+    {
+        loop {
+            let next = match self.as_mut().project() {
+                ProtocolProjection::Http1 { http1 } => match std::task::ready!(http1.poll(ends, cx, now)) {
+                    Ending::Over => return Poll::Ready(()),
+                    Ending::Http2 { machine, received } => {
+                        Protocol::Http2 { http2: Box::new(Http2::new(*machine, &received)) }
+                    }
+                },
+                ProtocolProjection::Http2 { http2 } => return http2.poll(ends, cx, now),
+                ProtocolProjection::Starting { starting } => match starting.poll(ends, cx, now) {
+                    Poll::Pending if starting.is_silent() && ends.settings.gate.word() != Word::Serve => {
+                        return Poll::Ready(());
+                    }
+                    Poll::Pending => return Poll::Pending,
+                    Poll::Ready(Start::Over) => return Poll::Ready(()),
+                    Poll::Ready(Start::Http1(received)) => {
+                        Protocol::Http1 { http1: Http1::new(&ends.settings, received, starting.since()) }
+                    }
+                    Poll::Ready(Start::Http2(received)) => {
+                        let config = Arc::clone(&ends.settings.http2);
+                        let machine = hyperman_http2::Server::new(config, starting.since());
+                        Protocol::Http2 { http2: Box::new(Http2::new(machine, &received)) }
+                    }
+                },
+            };
+            self.set(next);
+            if ends.settings.gate.word() == Word::Drain {
+                self.as_mut().drain();
+            }
+        }
+    }
+
+    fn poll_timeout(&self, settings: &Settings) -> Option<Instant>
+    where
+        B: http_body::Body,
+        B::Error: std::fmt::Display,
+    {
+        match self {
+            Protocol::Starting { starting } => Some(starting.deadline(&settings.config)),
+            Protocol::Http1 { http1 } => http1.poll_timeout(),
+            Protocol::Http2 { http2 } => http2.poll_timeout(),
         }
     }
 }
@@ -88,11 +177,11 @@ where
         let mut this = self.project();
         if !*this.registered {
             *this.registered = true;
-            this.settings.gate.register(&this.place.ticket, cx);
+            this.place.settings.gate.register(&this.place.ticket, cx);
         }
-        match this.settings.gate.word() {
+        match this.place.settings.gate.word() {
             Word::Serve => {}
-            Word::Drain => this.http1.as_mut().drain(),
+            Word::Drain => this.protocol.as_mut().drain(),
             Word::Cut => return Poll::Ready(()),
         }
         loop {
@@ -100,12 +189,14 @@ where
             if this.armed.is_some_and(|armed| armed <= now) {
                 *this.armed = None;
             }
-            if this.http1.as_mut().poll(cx, now).is_ready() {
+            if this.protocol.as_mut().poll(this.ends, cx, now).is_ready() {
                 return Poll::Ready(());
             }
             // The timer is armed in place only for an earlier deadline: most move later with every request, and are
             // looked at again when the timer rings.
-            let Some(deadline) = this.http1.poll_timeout() else { return Poll::Pending };
+            let Some(deadline) = this.protocol.poll_timeout(&this.place.settings) else {
+                return Poll::Pending;
+            };
             if this.armed.is_some_and(|armed| armed <= deadline) {
                 return Poll::Pending;
             }

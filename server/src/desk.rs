@@ -13,6 +13,7 @@ thread_local! {
 /// See the module's words.
 pub(crate) struct Desk {
     pub(crate) loan: Loan,
+    pub(crate) loan2: hyperman_http2::Loan,
     date_until: Option<Instant>,
 }
 
@@ -21,7 +22,7 @@ impl Desk {
         // Keys that no client knows: what lands in which place of the cache must not be its choice.
         let seed = RandomState::new().build_hasher().finish();
         let loan = Loan { heads: Some(Box::new(HeadCache::new(seed))), ..Loan::default() };
-        Box::new(Desk { loan, date_until: None })
+        Box::new(Desk { loan, loan2: hyperman_http2::Loan::default(), date_until: None })
     }
 }
 
@@ -48,6 +49,7 @@ fn render_date(desk: &mut Desk, now: Instant) {
     let text = httpdate::fmt_http_date(time);
     if let Ok(date) = <[u8; 29]>::try_from(text.as_bytes()) {
         desk.loan.date = date;
+        desk.loan2.date = date;
     }
     let into_second = time.duration_since(SystemTime::UNIX_EPOCH).map_or(0, |since| since.subsec_nanos());
     desk.date_until = Some(now + Duration::from_nanos(1_000_000_000 - u64::from(into_second)));

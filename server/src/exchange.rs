@@ -1,6 +1,5 @@
 //! The handler's side of one exchange, polled in place inside its connection: the call, its future, its answer's body.
 
-use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -9,9 +8,9 @@ use bytes::{Buf, Bytes};
 use http::{HeaderMap, Request, Response};
 use http_body::Frame;
 use pin_project_lite::pin_project;
-use tower_service::Service;
 
 use crate::body::Body;
+use crate::ends::App;
 
 pin_project! {
     /// What the application is doing for this connection.
@@ -72,9 +71,7 @@ impl<F, B> Exchange<F, B> {
         cx: &mut Context<'_>,
     ) -> Poll<Outcome<B>>
     where
-        S: Service<Request<Body>, Response = Response<B>, Future = F>,
-        F: Future<Output = Result<Response<B>, S::Error>>,
-        S::Error: std::fmt::Display,
+        S: App<F, B>,
     {
         if let ExchangeProjection::Waiting { request } = self.as_mut().project() {
             let called = catch_unwind(AssertUnwindSafe(|| match service.poll_ready(cx) {
@@ -91,7 +88,7 @@ impl<F, B> Exchange<F, B> {
             }
         }
         let ExchangeProjection::Handling { future } = self.project() else { return Poll::Pending };
-        match catch_unwind(AssertUnwindSafe(|| future.poll(cx))) {
+        match catch_unwind(AssertUnwindSafe(|| S::poll_answer(future, cx))) {
             Ok(Poll::Pending) => Poll::Pending,
             Ok(Poll::Ready(Ok(response))) => Poll::Ready(Outcome::Answer(response)),
             Ok(Poll::Ready(Err(error))) => Poll::Ready(failed(&error)),

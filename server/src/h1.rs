@@ -3,21 +3,22 @@
 //! A turn goes round in a circle until nothing moves: take events, let the application work, write what is queued,
 //! read. Everything is polled in place; no task and no box stands between a request and its answer.
 
-use std::future::Future;
 use std::io::IoSlice;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Instant;
 
+use bytes::BytesMut;
+use http::header::{CONNECTION, HeaderValue, UPGRADE};
 use http::{HeaderMap, Method, Request, Response, StatusCode};
 use hyperman_http1::{BodyLength, BodySize, CloseReason, Error, Server, ServerEvent};
 use hyperman_transport::ByteStream;
 use pin_project_lite::pin_project;
-use tower_service::Service;
 
-use crate::body::{self, Body, BodyError, ConnectionInfo, Demand, QUEUE_BYTES};
+use crate::body::{self, Body, BodyError, Demand, QUEUE_BYTES};
 use crate::desk;
+use crate::ends::{App, Ends};
 use crate::exchange::{Exchange, Outcome, Piece};
 use crate::interim::Interim;
 use crate::send_file::{SendFile, Sending};
@@ -29,12 +30,8 @@ const SLICES: usize = 16;
 
 pin_project! {
     /// See the module's words.
-    pub(crate) struct Http1<IO, S, F, B> {
+    pub(crate) struct Http1<F, B> {
         machine: Server,
-        stream: IO,
-        service: S,
-        settings: Arc<Settings>,
-        info: Arc<ConnectionInfo>,
         #[pin]
         exchange: Exchange<F, B>,
         upload: Option<body::Sender>,
@@ -54,6 +51,8 @@ struct Extras {
     interim: Option<Interim>,
     upgrade: Option<upgrade::Offer>,
     tunnel: Option<Tunnel>,
+    /// The connection becomes HTTP/2 as soon as the 101 has left.
+    http2: Option<Box<hyperman_http2::Server>>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -69,6 +68,14 @@ enum Phase {
     Tunnelling,
 }
 
+/// How a connection has ended as one of HTTP/1.1.
+pub(crate) enum Ending {
+    /// It is over.
+    Over,
+    /// It goes on as HTTP/2 (RFC 7540 §3.2), with what was read past the request.
+    Http2 { machine: Box<hyperman_http2::Server>, received: BytesMut },
+}
+
 /// Whether a step brought something about.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Step {
@@ -78,28 +85,20 @@ enum Step {
     Done,
 }
 
-impl<IO, S, F, B> Http1<IO, S, F, B>
+impl<F, B> Http1<F, B>
 where
-    IO: ByteStream,
-    S: Service<Request<Body>, Response = Response<B>, Future = F>,
-    F: Future<Output = Result<Response<B>, S::Error>>,
-    S::Error: std::fmt::Display,
     B: http_body::Body,
     B::Error: std::fmt::Display,
 {
-    pub(crate) fn new(
-        stream: IO,
-        service: S,
-        settings: Arc<Settings>,
-        info: Arc<ConnectionInfo>,
-        now: Instant,
-    ) -> Self {
+    /// A connection whose first bytes, `received`, speak no other protocol.
+    pub(crate) fn new(settings: &Settings, received: BytesMut, since: Instant) -> Self {
+        let mut machine = Server::new(Arc::clone(&settings.http1), since);
+        if !received.is_empty() {
+            machine.read_buf().extend_from_slice(&received);
+            machine.received(received.len());
+        }
         Http1 {
-            machine: Server::new(Arc::clone(&settings.http1), now),
-            stream,
-            service,
-            settings,
-            info,
+            machine,
             exchange: Exchange::Idle,
             upload: None,
             extras: None,
@@ -112,14 +111,19 @@ where
     }
 
     /// One turn. Ready when the connection is over; the stream closes when this is dropped.
-    pub(crate) fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>, now: Instant) -> Poll<()> {
+    pub(crate) fn poll<IO: ByteStream, S: App<F, B>>(
+        mut self: Pin<&mut Self>,
+        ends: &mut Ends<IO, S>,
+        cx: &mut Context<'_>,
+        now: Instant,
+    ) -> Poll<Ending> {
         let mut desk = desk::take(now);
         {
             let this = self.as_mut().project();
             this.machine.lend(&mut desk.loan);
             this.machine.handle_timeout(now);
         }
-        let outcome = self.as_mut().turn(cx, now);
+        let outcome = self.as_mut().turn(ends, cx, now);
         self.project().machine.reclaim(&mut desk.loan);
         desk::give_back(desk);
         outcome
@@ -142,7 +146,12 @@ where
         }
     }
 
-    fn turn(mut self: Pin<&mut Self>, cx: &mut Context<'_>, now: Instant) -> Poll<()> {
+    fn turn<IO: ByteStream, S: App<F, B>>(
+        mut self: Pin<&mut Self>,
+        ends: &mut Ends<IO, S>,
+        cx: &mut Context<'_>,
+        now: Instant,
+    ) -> Poll<Ending> {
         let this = self.as_mut().project();
         *this.write_blocked = false;
         if let Some(upload) = this.upload {
@@ -151,33 +160,51 @@ where
         let mut requests = 0;
         loop {
             let step = match self.phase {
-                Phase::Serving => self.as_mut().serve(cx, now, &mut requests),
-                Phase::Closing => self.as_mut().close(cx),
-                Phase::Lingering => self.as_mut().linger(cx),
-                Phase::Tunnelling => self.as_mut().tunnel(cx),
+                Phase::Serving => self.as_mut().serve(ends, cx, now, &mut requests),
+                Phase::Closing => self.as_mut().close(ends, cx),
+                Phase::Lingering => self.as_mut().linger(ends, cx),
+                Phase::Tunnelling => self.as_mut().tunnel(ends, cx),
             };
             match step {
-                Step::Moved if requests > self.settings.config.requests_per_turn => {
+                Step::Moved if requests > ends.settings.config.requests_per_turn => {
                     // Others are waiting: go on at the next turn.
-                    if self.as_mut().transmit(cx) == Step::Done {
-                        return Poll::Ready(());
+                    if self.as_mut().transmit(ends, cx) == Step::Done {
+                        return Poll::Ready(Ending::Over);
                     }
                     cx.waker().wake_by_ref();
                     return Poll::Pending;
                 }
                 Step::Moved => {}
                 Step::Stalled => return Poll::Pending,
-                Step::Done => return Poll::Ready(()),
+                Step::Done => return Poll::Ready(self.ending()),
             }
         }
     }
 
+    fn ending(self: Pin<&mut Self>) -> Ending {
+        let this = self.project();
+        let http2 = this.extras.as_mut().and_then(|extras| extras.http2.take());
+        match http2 {
+            Some(machine) if *this.phase == Phase::Tunnelling => {
+                let received = this.machine.take_upgraded().map(BytesMut::from).unwrap_or_default();
+                Ending::Http2 { machine, received }
+            }
+            _ => Ending::Over,
+        }
+    }
+
     /// One round of the circle.
-    fn serve(mut self: Pin<&mut Self>, cx: &mut Context<'_>, now: Instant, requests: &mut u32) -> Step {
-        if self.as_mut().take_events(cx, now, requests) == Step::Moved {
+    fn serve<IO: ByteStream, S: App<F, B>>(
+        mut self: Pin<&mut Self>,
+        ends: &mut Ends<IO, S>,
+        cx: &mut Context<'_>,
+        now: Instant,
+        requests: &mut u32,
+    ) -> Step {
+        if self.as_mut().take_events(ends, cx, now, requests) == Step::Moved {
             return Step::Moved;
         }
-        let step = self.as_mut().transmit(cx);
+        let step = self.as_mut().transmit(ends, cx);
         if step == Step::Done {
             return Step::Done;
         }
@@ -188,17 +215,23 @@ where
         if self.as_mut().has_ended() {
             return Step::Moved;
         }
-        match self.as_mut().read(cx) {
-            Step::Stalled => self.stall(cx),
+        match self.as_mut().read(ends, cx) {
+            Step::Stalled => self.stall(ends, cx),
             step => step,
         }
     }
 
     /// Takes what the machine has to say and lets the application work, until neither moves.
-    fn take_events(mut self: Pin<&mut Self>, cx: &mut Context<'_>, now: Instant, requests: &mut u32) -> Step {
-        let limit = self.settings.config.requests_per_turn;
+    fn take_events<IO: ByteStream, S: App<F, B>>(
+        mut self: Pin<&mut Self>,
+        ends: &mut Ends<IO, S>,
+        cx: &mut Context<'_>,
+        now: Instant,
+        requests: &mut u32,
+    ) -> Step {
+        let limit = ends.settings.config.requests_per_turn;
         loop {
-            let mut moved = self.as_mut().drive(cx);
+            let mut moved = self.as_mut().drive(ends, cx);
             let demand = self.as_mut().heed_demand();
             // A peer that does not read its answers, or a handler that does not read its body, is not fed.
             let full = demand == Some(Demand::Full) || self.machine.queued() >= QUEUE_BYTES;
@@ -210,10 +243,10 @@ where
                         if matches!(event, ServerEvent::Request { .. }) {
                             *requests += 1;
                         }
-                        self.as_mut().handle(event);
+                        self.as_mut().handle(ends, event, now);
                     }
                     Err(error) => {
-                        self.fault(&error);
+                        self.fault(ends, &error);
                         return Step::Moved;
                     }
                 }
@@ -227,18 +260,30 @@ where
         }
     }
 
-    fn handle(mut self: Pin<&mut Self>, event: ServerEvent) {
+    fn handle<IO: ByteStream, S: App<F, B>>(
+        mut self: Pin<&mut Self>,
+        ends: &Ends<IO, S>,
+        event: ServerEvent,
+        now: Instant,
+    ) {
         match event {
             ServerEvent::Request { request, body, expect_continue, upgrade } => {
                 let this = self.as_mut().project();
                 *this.head_request = request.method() == Method::HEAD;
+                if upgrade
+                    && body == BodyLength::Empty
+                    && let Some(machine) = upgrade_to_http2(this.machine, ends, &request, now)
+                {
+                    this.extras.get_or_insert_default().http2 = Some(machine);
+                    return;
+                }
                 let incoming = match body {
                     BodyLength::Empty => Ok(Body::empty()),
                     length => arriving_body(this.machine, this.upload, length, expect_continue),
                 };
                 match incoming {
-                    Ok(body) => self.begin(request, body, upgrade),
-                    Err(error) => self.fault(&error),
+                    Ok(body) => self.begin(ends, request, body, upgrade),
+                    Err(error) => self.fault(ends, &error),
                 }
             }
             ServerEvent::Data(data) => {
@@ -260,18 +305,18 @@ where
     }
 
     #[inline]
-    fn begin(self: Pin<&mut Self>, request: Request<()>, body: Body, upgrade: bool) {
+    fn begin<IO: ByteStream, S: App<F, B>>(
+        self: Pin<&mut Self>,
+        ends: &Ends<IO, S>,
+        request: Request<()>,
+        body: Body,
+        upgrade: bool,
+    ) {
         let this = self.project();
-        let body = body.on(this.info);
-        let mut request = request.map(|()| body);
-        let config = &this.settings.config;
-        if config.connection_extension {
-            request.extensions_mut().insert(ConnectionInfo::clone(this.info));
-        }
-        if config.interim_extension {
-            let interim = Interim::default();
-            request.extensions_mut().insert(interim.clone());
-            this.extras.get_or_insert_default().interim = Some(interim);
+        let mut request = request.map(|()| body.on(&ends.info));
+        let interim = ends.extend(&mut request);
+        if interim.is_some() {
+            this.extras.get_or_insert_default().interim = interim;
         }
         if upgrade {
             let (offer, on_upgrade) = upgrade::offer();
@@ -283,13 +328,17 @@ where
 
     /// Lets the application work until it waits for something. Says whether anything moved.
     #[inline]
-    fn drive(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> bool {
+    fn drive<IO: ByteStream, S: App<F, B>>(
+        mut self: Pin<&mut Self>,
+        ends: &mut Ends<IO, S>,
+        cx: &mut Context<'_>,
+    ) -> bool {
         let mut moved = false;
         if self.exchange.awaits_answer() {
             let this = self.as_mut().project();
-            match this.exchange.poll_answer(this.service, cx) {
+            match this.exchange.poll_answer(&mut ends.service, cx) {
                 Poll::Pending => return self.send_interims(),
-                Poll::Ready(Outcome::Answer(response)) => self.as_mut().answer(response),
+                Poll::Ready(Outcome::Answer(response)) => self.as_mut().answer(ends, response),
                 Poll::Ready(Outcome::Failed) => {
                     self.as_mut().answer_plainly(StatusCode::INTERNAL_SERVER_ERROR)
                 }
@@ -326,7 +375,11 @@ where
 
     /// Queues the head of an answer and gets its body ready to be driven.
     #[inline]
-    fn answer(mut self: Pin<&mut Self>, response: Response<B>) {
+    fn answer<IO: ByteStream, S: App<F, B>>(
+        mut self: Pin<&mut Self>,
+        ends: &Ends<IO, S>,
+        response: Response<B>,
+    ) {
         self.as_mut().send_interims();
         // A handler that is through with the request's body before it answers is known to be.
         self.as_mut().heed_demand();
@@ -349,7 +402,7 @@ where
         }
         if !parts.extensions.is_empty()
             && let Some(file) = parts.extensions.get::<SendFile>()
-            && this.stream.can_send_file()
+            && ends.stream.can_send_file()
             // One file at a time: pipelined answers behind it go through their bodies.
             && this.extras.as_ref().is_none_or(|extras| extras.file.is_none())
             && size == BodySize::Known(file.length)
@@ -429,8 +482,8 @@ where
     }
 
     /// The peer broke the protocol or was too slow: whoever works for it is dropped, and it is told why.
-    fn fault(self: Pin<&mut Self>, error: &Error) {
-        tracing::debug!("connection of {}: {error}", self.info.peer);
+    fn fault<IO: ByteStream, S: App<F, B>>(self: Pin<&mut Self>, ends: &Ends<IO, S>, error: &Error) {
+        tracing::debug!("connection of {}: {error}", ends.info.peer);
         let mut this = self.project();
         if let Some(upload) = this.upload.take() {
             let too_large = error.status() == Some(StatusCode::PAYLOAD_TOO_LARGE);
@@ -443,7 +496,11 @@ where
 
     /// Writes what is queued.
     #[inline]
-    fn transmit(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Step {
+    fn transmit<IO: ByteStream, S: App<F, B>>(
+        self: Pin<&mut Self>,
+        ends: &mut Ends<IO, S>,
+        cx: &mut Context<'_>,
+    ) -> Step {
         let this = self.project();
         if *this.write_blocked {
             return Step::Stalled;
@@ -452,13 +509,13 @@ where
         while this.machine.has_transmit() {
             let sent = if this.machine.external() > 0 {
                 match this.extras.as_mut().and_then(|extras| extras.file.as_mut()) {
-                    Some(sending) => sending.poll_send(this.stream, cx),
+                    Some(sending) => sending.poll_send(&mut ends.stream, cx),
                     None => Poll::Ready(Ok(0)),
                 }
             } else {
                 let mut slices = [IoSlice::new(&[]); SLICES];
                 let count = this.machine.poll_transmit(&mut slices);
-                this.stream.poll_send(cx, slices.get(..count).unwrap_or_default())
+                ends.stream.poll_send(cx, slices.get(..count).unwrap_or_default())
             };
             match sent {
                 Poll::Pending => {
@@ -479,7 +536,7 @@ where
                 }
             }
         }
-        match this.stream.poll_flush(cx) {
+        match ends.stream.poll_flush(cx) {
             Poll::Ready(Err(_)) => Step::Done,
             _ => step,
         }
@@ -502,12 +559,16 @@ where
 
     /// Reads once, as far as there is room.
     #[inline]
-    fn read(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Step {
+    fn read<IO: ByteStream, S: App<F, B>>(
+        self: Pin<&mut Self>,
+        ends: &mut Ends<IO, S>,
+        cx: &mut Context<'_>,
+    ) -> Step {
         let this = self.project();
         if *this.read_ended || !this.machine.wants_read() {
             return Step::Stalled;
         }
-        match this.stream.poll_recv(cx, this.machine.read_buf()) {
+        match ends.stream.poll_recv(cx, this.machine.read_buf()) {
             Poll::Pending => Step::Stalled,
             Poll::Ready(Ok(0)) => {
                 *this.read_ended = true;
@@ -523,13 +584,17 @@ where
     }
 
     /// Nothing moves: before the turn ends, see that whatever could move it has our waker.
-    fn stall(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Step {
+    fn stall<IO: ByteStream, S: App<F, B>>(
+        self: Pin<&mut Self>,
+        ends: &mut Ends<IO, S>,
+        cx: &mut Context<'_>,
+    ) -> Step {
         let this = self.project();
         // The peer has gone (or has ended its direction, which counts as that unless the owner says otherwise), and
         // the application is at work for nobody.
         let app_works =
             this.exchange.awaits_answer() || (this.exchange.is_answering() && !*this.write_blocked);
-        if *this.read_ended && app_works && !this.settings.config.half_close {
+        if *this.read_ended && app_works && !ends.settings.config.half_close {
             return Step::Done;
         }
         if let Some(upload) = this.upload {
@@ -542,19 +607,23 @@ where
     }
 
     /// Writes the last bytes, then ends our direction.
-    fn close(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Step {
+    fn close<IO: ByteStream, S: App<F, B>>(
+        mut self: Pin<&mut Self>,
+        ends: &mut Ends<IO, S>,
+        cx: &mut Context<'_>,
+    ) -> Step {
         // Throws away what came, and lets the timers run.
         if self.as_mut().project().machine.next_event().is_err() {
             return Step::Done;
         }
-        if self.as_mut().transmit(cx) == Step::Done {
+        if self.as_mut().transmit(ends, cx) == Step::Done {
             return Step::Done;
         }
         let this = self.project();
-        if this.machine.has_transmit() || this.stream.poll_flush(cx).is_pending() {
+        if this.machine.has_transmit() || ends.stream.poll_flush(cx).is_pending() {
             return Step::Stalled;
         }
-        match this.stream.poll_close_write(cx) {
+        match ends.stream.poll_close_write(cx) {
             Poll::Pending => Step::Stalled,
             Poll::Ready(Ok(())) if this.machine.needs_linger() && !*this.read_ended => {
                 *this.phase = Phase::Lingering;
@@ -564,18 +633,29 @@ where
         }
     }
 
-    fn linger(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Step {
+    fn linger<IO: ByteStream, S: App<F, B>>(
+        mut self: Pin<&mut Self>,
+        ends: &mut Ends<IO, S>,
+        cx: &mut Context<'_>,
+    ) -> Step {
         let thrown_away = self.as_mut().project().machine.next_event();
         if thrown_away.is_err() || !self.machine.needs_linger() {
             return Step::Done;
         }
-        self.read(cx)
+        self.read(ends, cx)
     }
 
     /// Carries bytes between the stream and whoever took the upgrade.
-    fn tunnel(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Step {
+    fn tunnel<IO: ByteStream, S: App<F, B>>(
+        self: Pin<&mut Self>,
+        ends: &mut Ends<IO, S>,
+        cx: &mut Context<'_>,
+    ) -> Step {
         let this = self.project();
         let extras = this.extras.get_or_insert_default();
+        if extras.http2.is_some() {
+            return Step::Done;
+        }
         if extras.tunnel.is_none() {
             let early = this.machine.take_upgraded().unwrap_or_default();
             match extras.upgrade.take() {
@@ -584,11 +664,36 @@ where
             }
         }
         let Some(tunnel) = &mut extras.tunnel else { return Step::Done };
-        match tunnel.poll(this.stream, cx) {
+        match tunnel.poll(&mut ends.stream, cx) {
             Poll::Pending => Step::Stalled,
             Poll::Ready(_) => Step::Done,
         }
     }
+}
+
+/// The machine that goes on with the connection where `request` asks for `h2c` (RFC 7540 §3.2), with the 101 queued.
+/// `None` leaves the request to be answered by HTTP/1.1, as an upgrade may always be.
+fn upgrade_to_http2<IO, S>(
+    machine: &mut Server,
+    ends: &Ends<IO, S>,
+    request: &Request<()>,
+    now: Instant,
+) -> Option<Box<hyperman_http2::Server>> {
+    if !ends.settings.config.http2 || ends.info.is_encrypted() {
+        return None;
+    }
+    let names = |field, token: &str| {
+        let mut values = request.headers().get_all(field).iter().filter_map(|value| value.to_str().ok());
+        values.any(|value| value.split(',').any(|item| item.trim().eq_ignore_ascii_case(token)))
+    };
+    if !names(UPGRADE, "h2c") || !names(CONNECTION, "http2-settings") {
+        return None;
+    }
+    let config = Arc::clone(&ends.settings.http2);
+    let http2 = hyperman_http2::Server::upgraded(config, now, request.clone()).ok()?;
+    let upgrade = HeaderMap::from_iter([(UPGRADE, HeaderValue::from_static("h2c"))]);
+    machine.send_head(StatusCode::SWITCHING_PROTOCOLS, &upgrade, BodySize::Known(0)).ok()?;
+    Some(Box::new(http2))
 }
 
 /// What the answer's body says of its size.

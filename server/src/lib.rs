@@ -16,9 +16,12 @@ mod body;
 mod config;
 mod connection;
 mod desk;
+mod ends;
 mod exchange;
+mod fleet;
 mod gate;
 mod h1;
+mod h2;
 mod interim;
 mod send_file;
 mod serve;
@@ -26,15 +29,20 @@ mod serve;
 mod server;
 mod service;
 mod settings;
+mod start;
 pub mod upgrade;
+mod wire;
 
 pub use body::{Body, BodyError, ConnectionInfo};
 pub use config::Config;
 pub use connection::Connection;
 pub use hyperman_http1::{Limits, Timeouts};
+pub use hyperman_http2::Config as Http2Settings;
+#[cfg(feature = "tls")]
+pub use hyperman_transport::tls;
 pub use interim::Interim;
 pub use send_file::{SendFile, SendProgress};
-pub use serve::{Serve, Shutdown, serve, serve_all};
+pub use serve::{Endpoint, Serve, Shutdown, serve, serve_all};
 #[cfg(feature = "native")]
 pub use server::{Bound, Listen, Server};
 pub use service::{ServiceFn, service_fn};

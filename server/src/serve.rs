@@ -8,7 +8,7 @@ use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
 use http::{Request, Response};
-use hyperman_transport::{Listener, Runtime, Spawn, Timer};
+use hyperman_transport::{ArmReadiness, Listener, Runtime, Socket, Spawn, Timer};
 use tower_service::Service;
 
 use crate::body::Body;
@@ -16,6 +16,7 @@ use crate::config::Config;
 use crate::connection::Connection;
 use crate::gate::Word;
 use crate::settings::Settings;
+use crate::wire::Wire;
 
 /// How many connections are accepted before those that are open get their turn.
 const ACCEPTS_PER_TURN: usize = 64;
@@ -54,11 +55,59 @@ where
     B: http_body::Body,
     B::Error: std::fmt::Display,
 {
-    serve_all(runtime, vec![listener], service, config)
+    serve_all(runtime, vec![Endpoint::new(listener)], service, config)
+}
+
+/// A listener, and whether it speaks TLS.
+pub struct Endpoint<R: Runtime> {
+    listener: Listener<R>,
+    security: Security,
+}
+
+impl<R: Runtime> Endpoint<R> {
+    /// Cleartext.
+    pub fn new(listener: Listener<R>) -> Self {
+        Endpoint { listener, security: Security::Cleartext }
+    }
+
+    #[cfg(feature = "native")]
+    pub(crate) fn with(listener: Listener<R>, security: Security) -> Self {
+        Endpoint { listener, security }
+    }
+
+    /// TLS. Which protocols are offered by ALPN is part of `tls`: `h2` and `http/1.1` for both.
+    #[cfg(feature = "tls")]
+    pub fn tls(listener: Listener<R>, tls: hyperman_transport::tls::ServerTls) -> Self {
+        Endpoint { listener, security: Security::Tls(tls) }
+    }
+}
+
+impl<R: Runtime> From<Listener<R>> for Endpoint<R> {
+    fn from(listener: Listener<R>) -> Self {
+        Endpoint::new(listener)
+    }
+}
+
+/// How the connections of a listener are secured.
+#[derive(Clone, Debug)]
+pub(crate) enum Security {
+    Cleartext,
+    #[cfg(feature = "tls")]
+    Tls(hyperman_transport::tls::ServerTls),
+}
+
+impl Security {
+    pub(crate) fn secure<A: ArmReadiness>(&self, socket: Socket<A>) -> Wire<A> {
+        match self {
+            Security::Cleartext => Wire::Plain(socket),
+            #[cfg(feature = "tls")]
+            Security::Tls(tls) => Wire::Tls(Box::new(tls.stream(socket))),
+        }
+    }
 }
 
 /// The same for several listeners, which share the limit of connections and the drain.
-pub fn serve_all<R, S, B>(runtime: R, listeners: Vec<Listener<R>>, service: S, config: Config) -> Serve<R, S>
+pub fn serve_all<R, S, B>(runtime: R, endpoints: Vec<Endpoint<R>>, service: S, config: Config) -> Serve<R, S>
 where
     R: Runtime + Spawn<Connection<R, S, B>>,
     S: Service<Request<Body>, Response = Response<B>> + Clone,
@@ -70,7 +119,7 @@ where
     Serve {
         timer,
         runtime,
-        listeners,
+        endpoints,
         service,
         settings: Settings::new(config),
         rest_until: None,
@@ -81,7 +130,7 @@ where
 /// A server at work. See [`serve`].
 pub struct Serve<R: Runtime, S> {
     runtime: R,
-    listeners: Vec<Listener<R>>,
+    endpoints: Vec<Endpoint<R>>,
     service: S,
     settings: Arc<Settings>,
     timer: R::Timer,
@@ -158,14 +207,19 @@ impl<R: Runtime, S> Serve<R, S> {
                 return Poll::Pending;
             }
             let mut accepted_any = false;
-            for listener in &mut self.listeners {
-                match listener.poll_accept(cx) {
+            for endpoint in &mut self.endpoints {
+                match endpoint.listener.poll_accept(cx) {
                     Poll::Pending => {}
                     Poll::Ready(Ok(accepted)) => {
                         accepted_any = true;
                         let runtime = self.runtime.clone();
-                        let connection =
-                            Connection::new(runtime, accepted, self.service.clone(), &self.settings);
+                        let connection = Connection::new(
+                            runtime,
+                            accepted,
+                            &endpoint.security,
+                            self.service.clone(),
+                            &self.settings,
+                        );
                         self.runtime.spawn(connection);
                     }
                     Poll::Ready(Err(error)) if is_shortage(&error) => {
@@ -189,7 +243,7 @@ impl<R: Runtime, S> Serve<R, S> {
 
     fn poll_drained(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         // The port is free for a successor from here on.
-        self.listeners.clear();
+        self.endpoints.clear();
         if self.settings.gate.poll_empty(cx) {
             return Poll::Ready(());
         }

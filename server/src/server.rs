@@ -12,7 +12,7 @@ use tower_service::Service;
 
 use crate::body::Body;
 use crate::config::Config;
-use crate::serve::{Serve, Shutdown, serve_all};
+use crate::serve::{Endpoint, Security, Serve, Shutdown, serve_all};
 
 /// Where to listen.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -51,7 +51,7 @@ pub struct Server<S> {
     service: S,
     config: Config,
     options: ListenOptions,
-    listen: Vec<io::Result<Listen>>,
+    listen: Vec<(io::Result<Listen>, Security)>,
 }
 
 impl<S> Server<S> {
@@ -63,16 +63,30 @@ impl<S> Server<S> {
     /// Listens on a TCP address too: `"0.0.0.0:8080"`, `"[::]:80"`, `"localhost:8080"`, a `SocketAddr`. A name stands
     /// for all its addresses. An address that does not parse is reported by [`bind`](Self::bind).
     pub fn listen(mut self, address: impl ToSocketAddrs) -> Self {
-        match address.to_socket_addrs() {
-            Ok(addresses) => self.listen.extend(addresses.map(|address| Ok(Listen::Tcp(address)))),
-            Err(error) => self.listen.push(Err(error)),
-        }
+        self.listen_with(address, &Security::Cleartext);
         self
+    }
+
+    /// Listens on a TCP address for TLS too. Offer `h2` and `http/1.1` by ALPN in `tls` for both protocols.
+    #[cfg(feature = "tls")]
+    pub fn listen_tls(mut self, address: impl ToSocketAddrs, tls: &crate::tls::ServerTls) -> Self {
+        self.listen_with(address, &Security::Tls(tls.clone()));
+        self
+    }
+
+    fn listen_with(&mut self, address: impl ToSocketAddrs, security: &Security) {
+        match address.to_socket_addrs() {
+            Ok(addresses) => {
+                let listen = addresses.map(|address| (Ok(Listen::Tcp(address)), security.clone()));
+                self.listen.extend(listen);
+            }
+            Err(error) => self.listen.push((Err(error), security.clone())),
+        }
     }
 
     /// Listens on a Unix socket too.
     pub fn listen_unix(mut self, path: impl AsRef<Path>) -> Self {
-        self.listen.push(Ok(Listen::Unix(path.as_ref().to_owned())));
+        self.listen.push((Ok(Listen::Unix(path.as_ref().to_owned())), Security::Cleartext));
         self
     }
 
@@ -98,9 +112,9 @@ impl<S> Server<S> {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, "no address to listen on"));
         }
         let event_loop = Loop::new()?;
-        let mut listeners = Vec::new();
+        let mut endpoints = Vec::new();
         let mut addresses = Vec::new();
-        for listen in self.listen {
+        for (listen, security) in self.listen {
             let listen = listen?;
             let listener = open(event_loop.handle(), &listen, &self.options).map_err(|error| {
                 io::Error::new(error.kind(), format!("cannot listen on {listen}: {error}"))
@@ -109,9 +123,9 @@ impl<S> Server<S> {
                 Some(address) => Listen::Tcp(address),
                 None => listen,
             });
-            listeners.push(listener);
+            endpoints.push(Endpoint::with(listener, security));
         }
-        Ok(Bound { event_loop, listeners, addresses, service: self.service, config: self.config })
+        Ok(Bound { event_loop, endpoints, addresses, service: self.service, config: self.config })
     }
 
     /// Serves until SIGINT or SIGTERM, which drain; a second one cuts.
@@ -140,7 +154,7 @@ fn open(runtime: Handle, listen: &Listen, options: &ListenOptions) -> io::Result
 #[must_use]
 pub struct Bound<S> {
     event_loop: Loop,
-    listeners: Vec<Listener<Handle>>,
+    endpoints: Vec<Endpoint<Handle>>,
     addresses: Vec<Listen>,
     service: S,
     config: Config,
@@ -197,7 +211,7 @@ impl<S> Bound<S> {
         B::Error: std::fmt::Display,
     {
         let serve: Serve<Handle, S> =
-            serve_all(self.event_loop.handle(), self.listeners, self.service, self.config);
+            serve_all(self.event_loop.handle(), self.endpoints, self.service, self.config);
         arrange(serve.shutdown_handle())?;
         self.event_loop.block_on(serve)
     }

@@ -12,13 +12,15 @@ use crate::gate::Gate;
 pub(crate) struct Settings {
     pub(crate) config: Config,
     pub(crate) http1: Arc<ServerConfig>,
+    pub(crate) http2: Arc<hyperman_http2::Config>,
     pub(crate) gate: Gate,
 }
 
 impl Settings {
     pub(crate) fn new(config: Config) -> Arc<Self> {
         let http1 = config.http1();
+        let http2 = config.http2();
         let gate = Gate::new(config.connections);
-        Arc::new(Settings { config, http1, gate })
+        Arc::new(Settings { config, http1, http2, gate })
     }
 }

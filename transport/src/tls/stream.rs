@@ -100,6 +100,11 @@ impl<T: ByteStream> TlsStream<T> {
         &self.inner
     }
 
+    /// What is below. Bytes sent or received there directly are none of TLS's.
+    pub fn get_mut(&mut self) -> &mut T {
+        &mut self.inner
+    }
+
     /// Gives up TLS and hands back the stream below, e.g. to answer a client that speaks plain HTTP. What was received
     /// is dropped.
     pub fn into_inner(self) -> T {

@@ -1,0 +1,74 @@
+//! What a connection lies between, whatever protocol it speaks: its stream, and the application.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use http::{Request, Response};
+use tower_service::Service;
+
+use crate::body::{Body, ConnectionInfo};
+use crate::interim::Interim;
+use crate::settings::Settings;
+
+/// See the module's words.
+pub(crate) struct Ends<IO, S> {
+    pub(crate) stream: IO,
+    pub(crate) service: S,
+    pub(crate) settings: Arc<Settings>,
+    pub(crate) info: Arc<ConnectionInfo>,
+}
+
+impl<IO, S> Ends<IO, S> {
+    /// Adds to a request what the owner wants it to carry, and gives the other end of its [`Interim`].
+    #[inline]
+    pub(crate) fn extend(&self, request: &mut Request<Body>) -> Option<Interim> {
+        let config = &self.settings.config;
+        if config.connection_extension {
+            request.extensions_mut().insert(ConnectionInfo::clone(&self.info));
+        }
+        #[cfg(feature = "tls")]
+        if let Some(tls) = &self.info.tls {
+            request.extensions_mut().insert(tls.clone());
+        }
+        config.interim_extension.then(|| {
+            let interim = Interim::default();
+            request.extensions_mut().insert(interim.clone());
+            interim
+        })
+    }
+}
+
+/// A service as a connection sees it: what its futures of type `F` come to is known, whoever polls them.
+pub(crate) trait App<F, B> {
+    /// Why there is no answer.
+    type Failure: std::fmt::Display;
+
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Self::Failure>>;
+    fn call(&mut self, request: Request<Body>) -> F;
+    fn poll_answer(future: Pin<&mut F>, cx: &mut Context<'_>) -> Poll<Result<Response<B>, Self::Failure>>;
+}
+
+impl<S, B> App<S::Future, B> for S
+where
+    S: Service<Request<Body>, Response = Response<B>>,
+    S::Error: std::fmt::Display,
+{
+    type Failure = S::Error;
+
+    #[inline]
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), S::Error>> {
+        Service::poll_ready(self, cx)
+    }
+
+    #[inline]
+    fn call(&mut self, request: Request<Body>) -> S::Future {
+        Service::call(self, request)
+    }
+
+    #[inline]
+    fn poll_answer(future: Pin<&mut S::Future>, cx: &mut Context<'_>) -> Poll<Result<Response<B>, S::Error>> {
+        future.poll(cx)
+    }
+}

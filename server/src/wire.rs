@@ -1,0 +1,79 @@
+//! The stream of a connection: a plain socket, or TLS over one.
+
+use std::io::{self, IoSlice};
+use std::task::{Context, Poll};
+
+use bytes::BytesMut;
+use hyperman_transport::{ArmReadiness, ByteStream, FileRegion, Socket};
+
+#[cfg(feature = "tls")]
+use hyperman_transport::tls::{TlsStream, is_truncated};
+
+/// See the module's words.
+pub(crate) enum Wire<S: ArmReadiness> {
+    Plain(Socket<S>),
+    #[cfg(feature = "tls")]
+    Tls(Box<TlsStream<Socket<S>>>),
+}
+
+impl<S: ArmReadiness> ByteStream for Wire<S> {
+    #[inline]
+    fn poll_recv(&mut self, cx: &mut Context<'_>, buf: &mut BytesMut) -> Poll<io::Result<usize>> {
+        match self {
+            Wire::Plain(socket) => socket.poll_recv(cx, buf),
+            // A request says by itself where it ends, so an end without `close_notify` is no more than an end: what it
+            // cuts short is seen to be incomplete.
+            #[cfg(feature = "tls")]
+            Wire::Tls(tls) => match tls.poll_recv(cx, buf) {
+                Poll::Ready(Err(error)) if is_truncated(&error) => Poll::Ready(Ok(0)),
+                received => received,
+            },
+        }
+    }
+
+    #[inline]
+    fn poll_send(&mut self, cx: &mut Context<'_>, data: &[IoSlice<'_>]) -> Poll<io::Result<usize>> {
+        match self {
+            Wire::Plain(socket) => socket.poll_send(cx, data),
+            #[cfg(feature = "tls")]
+            Wire::Tls(tls) => tls.poll_send(cx, data),
+        }
+    }
+
+    #[inline]
+    fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match self {
+            Wire::Plain(socket) => socket.poll_flush(cx),
+            #[cfg(feature = "tls")]
+            Wire::Tls(tls) => tls.poll_flush(cx),
+        }
+    }
+
+    fn poll_close_write(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match self {
+            Wire::Plain(socket) => socket.poll_close_write(cx),
+            #[cfg(feature = "tls")]
+            Wire::Tls(tls) => tls.poll_close_write(cx),
+        }
+    }
+
+    fn can_send_file(&self) -> bool {
+        match self {
+            Wire::Plain(socket) => socket.can_send_file(),
+            #[cfg(feature = "tls")]
+            Wire::Tls(_) => false,
+        }
+    }
+
+    fn poll_send_file(
+        &mut self,
+        cx: &mut Context<'_>,
+        region: &mut FileRegion<'_>,
+    ) -> Poll<io::Result<usize>> {
+        match self {
+            Wire::Plain(socket) => socket.poll_send_file(cx, region),
+            #[cfg(feature = "tls")]
+            Wire::Tls(_) => Poll::Ready(Err(io::ErrorKind::Unsupported.into())),
+        }
+    }
+}
