@@ -4,6 +4,15 @@
 mod epoll;
 #[cfg(target_os = "linux")]
 mod io_uring;
+#[cfg(any(
+    test,
+    target_vendor = "apple",
+    target_os = "freebsd",
+    target_os = "openbsd",
+    target_os = "netbsd",
+    target_os = "dragonfly"
+))]
+mod kqueue;
 mod poll;
 
 use std::fmt;
@@ -38,6 +47,14 @@ type Opener = fn() -> io::Result<Box<dyn Driver>>;
 const BACKENDS: &[(Backend, bool, Opener)] = &[
     #[cfg(target_os = "linux")]
     (Backend::Epoll, true, epoll::open),
+    #[cfg(any(
+        target_vendor = "apple",
+        target_os = "freebsd",
+        target_os = "openbsd",
+        target_os = "netbsd",
+        target_os = "dragonfly"
+    ))]
+    (Backend::Kqueue, true, kqueue::open),
     (Backend::Poll, true, poll::open),
     #[cfg(target_os = "linux")]
     (Backend::IoUring, false, io_uring::open),
