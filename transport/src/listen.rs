@@ -97,7 +97,7 @@ impl<R: Runtime> Listener<R> {
     /// When the descriptor is not a socket, or the loop cannot take it.
     pub fn from_socket(runtime: R, socket: OwnedFd) -> io::Result<Self> {
         rustix::io::ioctl_fionbio(&socket, true)?;
-        let family = sockopt::socket_domain(&socket)?;
+        let family = rustix::net::getsockname(&socket)?.address_family();
         let tcp = family == AddressFamily::INET || family == AddressFamily::INET6;
         let source = runtime.source(socket)?;
         Ok(Listener { runtime, source, tcp })

@@ -9,7 +9,9 @@ use std::task::{Context, Poll};
 use bytes::BytesMut;
 use rustix::net::{RecvFlags, Shutdown};
 
-use crate::readiness::{ArmReadiness, Interest};
+use crate::readiness::ArmReadiness;
+#[cfg(target_os = "linux")]
+use crate::readiness::Interest;
 use crate::system::SEND_FLAGS;
 
 /// A reliable ordered stream of bytes in both directions: a socket, or a layer over one.
