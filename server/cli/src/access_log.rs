@@ -207,7 +207,7 @@ fn begin_common<B>(
     let Moment { year, day, hour, minute, second, .. } = moment(now);
     let month = moment(now).month_name();
     write!(line, " - - [{day:02}/{month}/{year}:{hour:02}:{minute:02}:{second:02} +0000] \"")?;
-    write!(Escaped(line), "{} {} {:?}", request.method(), request.uri(), request.version())?;
+    write!(Escaped(line), "{} {} {:?}", request.method(), target(request), request.version())?;
     line.write_str("\" ")
 }
 
@@ -242,7 +242,7 @@ fn begin_json<B>(
     line.write_str(",\"method\":\"")?;
     write!(Json(line), "{}", request.method())?;
     line.write_str("\",\"target\":\"")?;
-    write!(Json(line), "{}", request.uri())?;
+    write!(Json(line), "{}", target(request))?;
     write!(line, "\",\"version\":\"{:?}\",", request.version())?;
     for (key, name) in [("referer", REFERER), ("agent", USER_AGENT)] {
         if let Some(value) = field(request, name) {
@@ -306,5 +306,12 @@ impl Write for Json<'_> {
             }
         }
         Ok(())
+    }
+}
+/// The target in the form that both versions share: HTTP/2 tells scheme and authority with every request.
+fn target<B>(request: &Request<B>) -> &dyn std::fmt::Display {
+    match request.uri().path_and_query() {
+        Some(target) if request.version() == http::Version::HTTP_2 => target,
+        _ => request.uri(),
     }
 }

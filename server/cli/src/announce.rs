@@ -9,18 +9,46 @@ use hyperman::Listen;
 
 use crate::port_holder;
 
+/// How the addresses are secured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mode {
+    /// None is.
+    Cleartext,
+    /// TCP by TLS, the last `cleartext` addresses excepted, which redirect there.
+    Tls {
+        /// How many there are.
+        cleartext: usize,
+        /// The certificate was made on the spot.
+        made: bool,
+    },
+}
+
 /// The message of a server that has started: what it serves, where, and how it is stopped.
-pub fn started(directory: &Path, addresses: &[Listen], hint: Option<&str>) -> String {
+pub fn started(directory: &Path, addresses: &[Listen], mode: Mode, hint: Option<&str>) -> String {
     let mut text = format!("hyperman {} serves {}\n\n", env!("CARGO_PKG_VERSION"), directory.display());
-    for address in addresses {
+    let encrypted = match mode {
+        Mode::Cleartext => 0,
+        Mode::Tls { cleartext, .. } => addresses.len().saturating_sub(cleartext),
+    };
+    for (index, address) in addresses.iter().enumerate() {
         match address {
-            Listen::Tcp(address) => push_urls(*address, &mut text),
+            Listen::Tcp(address) if index < encrypted => push_urls("https", *address, &mut text),
+            Listen::Tcp(address) => push_urls("http", *address, &mut text),
             Listen::Unix(path) => {
                 let path = path.display();
                 // Writing to a string does not fail.
                 let _ = writeln!(text, "    unix:{path}  (curl --unix-socket {path} http://localhost/)");
             }
         }
+    }
+    if mode != Mode::Cleartext && encrypted < addresses.len() {
+        text.push_str("\nWhat comes by http is redirected to https.\n");
+    }
+    if let Mode::Tls { made: true, .. } = mode {
+        text.push_str(
+            "\nThe certificate was made just now, for development: clients have to be told to accept it (curl -k).\n\
+             --cert FILE and --key FILE serve a real one.\n",
+        );
     }
     if let Some(hint) = hint {
         let _ = write!(text, "\n{hint}\n");
@@ -30,15 +58,18 @@ pub fn started(directory: &Path, addresses: &[Listen], hint: Option<&str>) -> St
 }
 
 /// The URLs by which an address can be reached, one per line.
-fn push_urls(address: SocketAddr, text: &mut String) {
+fn push_urls(scheme: &str, address: SocketAddr, text: &mut String) {
     let port = address.port();
     let ip = match address.ip() {
         everything if everything.is_unspecified() => {
-            let _ =
-                writeln!(text, "    {}  (this machine)", url(SocketAddr::new(loopback(&everything), port)));
+            let _ = writeln!(
+                text,
+                "    {}  (this machine)",
+                url(scheme, SocketAddr::new(loopback(&everything), port))
+            );
             match outward(&everything) {
                 Some(own) => {
-                    let own = url(SocketAddr::new(own, port));
+                    let own = url(scheme, SocketAddr::new(own, port));
                     let _ = writeln!(text, "    {own}  (from other machines)");
                 }
                 None => text.push_str("    and every other address of this machine\n"),
@@ -47,19 +78,18 @@ fn push_urls(address: SocketAddr, text: &mut String) {
         }
         ip => ip,
     };
-    let _ = writeln!(text, "    {}", url(SocketAddr::new(ip, port)));
+    let _ = writeln!(text, "    {}", url(scheme, SocketAddr::new(ip, port)));
 }
 
 /// The URL of an address. The default port is left out, as browsers do.
-pub fn url(address: SocketAddr) -> String {
+pub fn url(scheme: &str, address: SocketAddr) -> String {
     let host = match address.ip() {
         IpAddr::V4(ip) => ip.to_string(),
         IpAddr::V6(ip) => format!("[{ip}]"),
     };
-    if address.port() == 80 {
-        format!("http://{host}/")
-    } else {
-        format!("http://{host}:{}/", address.port())
+    match (scheme, address.port()) {
+        ("http", 80) | ("https", 443) => format!("{scheme}://{host}/"),
+        (_, port) => format!("{scheme}://{host}:{port}/"),
     }
 }
 
@@ -147,6 +177,7 @@ mod tests {
         let text = started(
             Path::new("/srv"),
             &[tcp("127.0.0.1:8080"), tcp("[::1]:80"), Listen::Unix("/run/x".into()), tcp("0.0.0.0:81")],
+            Mode::Cleartext,
             Some("A hint."),
         );
         for part in [
@@ -158,6 +189,17 @@ mod tests {
             "\nA hint.\n",
             "Ctrl-C stops it.\n",
         ] {
+            assert!(text.contains(part), "{part}: {text}");
+        }
+    }
+
+    #[test]
+    fn tls_is_said_with_what_is_made_and_what_is_redirected() {
+        let mode = Mode::Tls { cleartext: 1, made: true };
+        let text = started(Path::new("/srv"), &[tcp("127.0.0.1:443"), tcp("127.0.0.1:80")], mode, None);
+        for part in
+            ["    https://127.0.0.1/\n", "    http://127.0.0.1/\n", "made just now", "is redirected to https"]
+        {
             assert!(text.contains(part), "{part}: {text}");
         }
     }

@@ -10,6 +10,8 @@
 //! 5. [`range`] chooses the parts to send, [`body`] reads them;
 //! 6. [`service`] puts the answer together; [`refusal`], [`page`] and [`listing`] make the answers that are no file.
 //!
+//! [`tls`] has the certificate, and [`redirect`] sends cleartext there.
+//!
 //! Around it: [`options`] and [`listen`] are the command line, [`run`] starts the server, [`announce`] says so,
 //! [`access_log`] and [`diagnostics`] write down what happens.
 #![forbid(unsafe_code)]
@@ -30,9 +32,11 @@ pub mod page;
 pub mod path;
 pub mod port_holder;
 pub mod range;
+pub mod redirect;
 pub mod refusal;
 pub mod root;
 pub mod run;
 pub mod service;
+pub mod tls;
 pub mod validators;
 mod walk;

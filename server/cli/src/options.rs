@@ -40,6 +40,23 @@ pub struct ServeOptions {
     #[arg(short, long, value_name = "ADDR:PORT", default_value = "127.0.0.1:8080", value_parser = listen::parse)]
     pub listen: Vec<ListenArgument>,
 
+    /// Speak TLS on every TCP address of --listen, with HTTP/2 and HTTP/1.1. Without --cert a certificate for development
+    /// is made on the spot, which no client trusts by itself.
+    #[arg(long, help_heading = "TLS")]
+    pub tls: bool,
+
+    /// The certificate chain, PEM. SIGHUP reads it and the key again.
+    #[arg(long, value_name = "FILE", help_heading = "TLS", requires = "tls", requires = "key")]
+    pub cert: Option<PathBuf>,
+
+    /// The private key of the certificate, PEM.
+    #[arg(long, value_name = "FILE", help_heading = "TLS", requires = "cert")]
+    pub key: Option<PathBuf>,
+
+    /// Also listen here, without TLS, and redirect to the first TCP address of --listen. May be given several times.
+    #[arg(long, value_name = "ADDR:PORT", help_heading = "TLS", requires = "tls", value_parser = listen::parse)]
+    pub redirect_from: Vec<ListenArgument>,
+
     /// What is sent for a folder: the first of these files that is there. May be given several times.
     #[arg(long, value_name = "NAME", default_value = "index.html", value_parser = index_name)]
     pub index: Vec<String>,
@@ -101,6 +118,11 @@ impl ServeOptions {
     /// Every address to listen on.
     pub fn addresses(&self) -> impl Iterator<Item = &Listen> {
         self.listen.iter().flat_map(|argument| &argument.0)
+    }
+
+    /// Every address to redirect from.
+    pub fn redirected(&self) -> impl Iterator<Item = &Listen> {
+        self.redirect_from.iter().flat_map(|argument| &argument.0)
     }
 
     /// What the file service is to do.

@@ -492,3 +492,46 @@ fn what_goes_wrong_at_the_start_is_said_with_a_way_out() {
         assert!(said.contains(&format!("(process {})", std::process::id())), "{said}");
     }
 }
+
+#[test]
+fn tls_serves_both_versions_and_cleartext_is_redirected_there() {
+    let folder = folder();
+    let program = Program::start(
+        folder.path(),
+        &["--listen", "127.0.0.1:0", "--tls", "--redirect-from", "127.0.0.1:0", "--no-log"],
+    );
+    let secure = program.started.lines().find(|line| line.contains("https://")).unwrap().trim();
+    assert!(program.started.contains("made just now"), "{}", program.started);
+    let ask = |arguments: &[&str]| curl(secure, arguments);
+    assert_eq!(ask(&["-k", "-o", "/dev/null", "-w", "%{http_version} %{http_code}"]), "2 200");
+    assert_eq!(ask(&["-k", "--http1.1", "-o", "/dev/null", "-w", "%{http_version} %{http_code}"]), "1.1 200");
+    let place = program.curl("/x?y", &["-o", "/dev/null", "-w", "%{http_code} %{redirect_url}"]);
+    assert_eq!(place, format!("308 {secure}x?y"));
+}
+
+#[test]
+fn a_given_certificate_is_served_and_a_bad_one_is_refused_with_a_reason() {
+    let folder = folder();
+    let made = hyperman::tls::development_certificate(["localhost"]).unwrap();
+    let (certificate, key) = (folder.path().join("c.pem"), folder.path().join("k.pem"));
+    fs::write(&certificate, &made.certificate_pem).unwrap();
+    fs::write(&key, &made.key_pem).unwrap();
+    let (certificate, key) = (certificate.to_str().unwrap(), key.to_str().unwrap());
+    let listen = ["--listen", "127.0.0.1:0", "--tls", "--cert", certificate, "--key", key, "--no-log"];
+    let program = Program::start(folder.path(), &listen);
+    let secure = program.started.lines().find(|line| line.contains("https://")).unwrap().trim();
+    let port = secure.trim_end_matches('/').rsplit(':').next().unwrap();
+    let named = format!("https://localhost:{port}/");
+    let status = curl(&named, &["--cacert", certificate, "-o", "/dev/null", "-w", "%{http_code}"]);
+    assert_eq!(status, "200");
+    let other = hyperman::tls::development_certificate(["localhost"]).unwrap();
+    fs::write(key, &other.key_pem).unwrap();
+    let refused = command(folder.path(), &listen).output().unwrap();
+    assert_eq!(refused.status.code(), Some(1));
+    let said = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert!(said.contains("key"), "{said}");
+    // The one that runs keeps what it has.
+    program.signal(Signal::HUP);
+    let status = curl(&named, &["--cacert", certificate, "-o", "/dev/null", "-w", "%{http_code}"]);
+    assert_eq!(status, "200");
+}
