@@ -249,12 +249,11 @@ fn no_wake_up_of_many_threads_is_lost() {
                     }
                 }
                 // Relaxed is enough: a wake-up brings along what its thread did before.
-                match wanted.load(Ordering::Relaxed) {
-                    n if n == THREADS * ROUNDS => {
-                        Poll::Ready(threads.drain(..).for_each(|t| t.join().unwrap()))
-                    }
-                    _ => Poll::Pending,
+                if wanted.load(Ordering::Relaxed) < THREADS * ROUNDS {
+                    return Poll::Pending;
                 }
+                threads.drain(..).for_each(|thread| thread.join().unwrap());
+                Poll::Ready(())
             }))
         };
         waiting.await.unwrap();
