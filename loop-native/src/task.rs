@@ -221,6 +221,18 @@ pub(crate) fn waker(task: &TaskRef) -> Waker {
     unsafe { Waker::new(task.clone().into_ptr().as_ptr().cast_const().cast(), &WAKER) }
 }
 
+/// Wakes what the waker is for, if that is a task of some loop of this crate; else says no. Runs no code that is not ours.
+#[inline]
+pub(crate) fn wake_if_ours(waker: &Waker) -> bool {
+    if !std::ptr::eq(waker.vtable(), &WAKER) {
+        return false;
+    }
+    // SAFETY: `waker` has the table `WAKER`.
+    let task = unsafe { lent(waker.data()) };
+    wake_task(&task);
+    true
+}
+
 /// The data pointer is a `TaskPtr` with one reference of its own (or with a lent one, which is neither given up nor
 /// counted down). All four functions may be called on any thread.
 static WAKER: RawWakerVTable = RawWakerVTable::new(clone_waker, wake, wake_by_ref, drop_waker);

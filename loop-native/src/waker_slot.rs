@@ -4,6 +4,8 @@ use std::cell::UnsafeCell;
 use std::fmt;
 use std::task::Waker;
 
+use crate::task;
+
 /// Holds the last waker that was put in. It is kept when it wakes, so that a task that waits for the same thing again
 /// and again neither clones nor drops its waker.
 #[derive(Default)]
@@ -25,6 +27,17 @@ impl WakerSlot {
     /// Wakes whoever waits.
     #[inline]
     pub(crate) fn wake(&self) {
+        // SAFETY: the slot is not `Sync`; waking a task of ours runs no code but ours, which does not know of slots, so
+        // nothing changes the slot while the reference lives.
+        let there = unsafe { &*self.0.get() };
+        if there.as_ref().is_none_or(task::wake_if_ours) {
+            return;
+        }
+        self.wake_foreign();
+    }
+
+    #[cold]
+    fn wake_foreign(&self) {
         // Waking runs code that is not ours; it may come back to this slot, so no reference into it may be alive.
         let Some(waker) = self.take() else { return };
         waker.wake_by_ref();

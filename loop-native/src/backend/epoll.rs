@@ -70,19 +70,17 @@ impl Driver for Epoll {
 /// Both directions learn of an error or a hang-up: the attempt finds out which it was.
 #[inline]
 fn ready(flags: epoll::EventFlags) -> Ready {
-    const READ: u32 = epoll::EventFlags::IN
-        .union(epoll::EventFlags::PRI)
-        .union(epoll::EventFlags::RDHUP)
-        .union(epoll::EventFlags::HUP)
-        .union(epoll::EventFlags::ERR)
-        .bits();
-    const WRITE: u32 =
-        epoll::EventFlags::OUT.union(epoll::EventFlags::HUP).union(epoll::EventFlags::ERR).bits();
-    const MORE_BEHIND: u32 = READ & !epoll::EventFlags::IN.bits();
+    const IN: u32 = epoll::EventFlags::IN.bits();
+    const OUT: u32 = epoll::EventFlags::OUT.bits();
+    const BROKEN: u32 = epoll::EventFlags::HUP.union(epoll::EventFlags::ERR).bits();
     let flags = flags.bits();
-    let mut ready = 0;
-    for (mask, bit) in [(READ, Ready::READ), (WRITE, Ready::WRITE), (MORE_BEHIND, Ready::MORE_BEHIND)] {
-        ready |= u8::from(flags & mask != 0) * bit;
-    }
-    Ready(ready)
+    let read = u8::from(flags & IN != 0) * Ready::READ;
+    let write = u8::from(flags & OUT != 0) * Ready::WRITE;
+    // What else there is are urgent data and the ends of directions.
+    let behind = match flags & !(IN | OUT) {
+        0 => 0,
+        more if more & BROKEN != 0 => Ready::READ | Ready::WRITE | Ready::MORE_BEHIND,
+        _ => Ready::READ | Ready::MORE_BEHIND,
+    };
+    Ready(read | write | behind)
 }

@@ -207,12 +207,39 @@ pub(crate) trait Driver {
     fn wait(&mut self, timeout: Option<Duration>, events: &mut Vec<Event>) -> io::Result<()>;
 }
 
-/// Rounded up, so that no timer is early and none is waited for in a busy loop; at most what epoll and poll take.
+/// Rounded up, so that no timer is early and none is waited for in a busy loop; at most a day, since the kernels' own
+/// limits differ.
+#[inline]
 fn whole_milliseconds(timeout: Duration) -> rustix::event::Timespec {
-    const MOST: u128 = i32::MAX as u128;
-    let milliseconds = timeout.as_nanos().div_ceil(1_000_000).min(MOST) as i32;
-    rustix::event::Timespec {
-        tv_sec: (milliseconds / 1000).into(),
-        tv_nsec: (milliseconds % 1000 * 1_000_000).into(),
+    let seconds = timeout.as_secs().min(LONGEST_WAIT) as i32;
+    let milliseconds = timeout.subsec_nanos().div_ceil(1_000_000) as i32;
+    // 999.5 ms are a whole second.
+    let (seconds, milliseconds) =
+        if milliseconds == 1000 { (seconds + 1, 0) } else { (seconds, milliseconds) };
+    rustix::event::Timespec { tv_sec: seconds.into(), tv_nsec: (milliseconds * 1_000_000).into() }
+}
+
+/// A day, in seconds. A loop that wakes up once a day for nothing harms nobody.
+const LONGEST_WAIT: u64 = 24 * 60 * 60;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn waits_are_rounded_up_to_milliseconds() {
+        let cases = [
+            (Duration::ZERO, (0, 0)),
+            (Duration::from_nanos(1), (0, 1_000_000)),
+            (Duration::from_nanos(1_000_000), (0, 1_000_000)),
+            (Duration::from_nanos(1_000_001), (0, 2_000_000)),
+            (Duration::from_nanos(2_999_000_001), (3, 0)),
+            (Duration::from_nanos(2_999_000_000), (2, 999_000_000)),
+            (Duration::MAX, (86_401, 0)),
+        ];
+        for (timeout, (seconds, nanoseconds)) in cases {
+            let rounded = whole_milliseconds(timeout);
+            assert_eq!((rounded.tv_sec, rounded.tv_nsec), (seconds, nanoseconds), "{timeout:?}");
+        }
     }
 }
