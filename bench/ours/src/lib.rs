@@ -15,7 +15,8 @@ pub const BODY: &str = match std::str::from_utf8(&[b'x'; 256]) {
 
 /// The address to listen on or to connect to, 127.0.0.1 with the port that the first argument gives.
 pub fn address() -> SocketAddr {
-    let port = std::env::args().nth(1).and_then(|port| port.parse().ok()).expect("the first argument is a port");
+    let port =
+        std::env::args().nth(1).and_then(|port| port.parse().ok()).expect("the first argument is a port");
     SocketAddr::from(([127, 0, 0, 1], port))
 }
 

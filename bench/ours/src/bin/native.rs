@@ -3,5 +3,8 @@
 use hyperman::{Server, service_fn};
 
 fn main() {
-    Server::new(service_fn(bench_ours::answer)).listen(bench_ours::address()).run().expect("serves until a signal");
+    Server::new(service_fn(bench_ours::answer))
+        .listen(bench_ours::address())
+        .run()
+        .expect("serves until a signal");
 }
