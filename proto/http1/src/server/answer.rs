@@ -125,7 +125,7 @@ impl Server {
     #[inline]
     fn must_close(&self) -> bool {
         let Receive::Body(reading) = &self.receive else {
-            return self.draining || self.eof && self.read.is_empty();
+            return self.draining;
         };
         let unwanted = self.exchange.expects_continue && reading.is_untouched() && self.read.is_empty();
         let too_much = self.ignoring && reading.left().is_some_and(|left| left > self.discard);
