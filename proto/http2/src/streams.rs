@@ -19,7 +19,11 @@ const REMEMBERED_GAPS: usize = 32;
 
 #[derive(Debug, Default)]
 pub(crate) struct Streams {
-    open: HashMap<StreamId, Stream, BuildHasherDefault<IdHasher>>,
+    slots: Vec<Option<Stream>>,
+    free: Vec<usize>,
+    places: HashMap<StreamId, usize, BuildHasherDefault<IdHasher>>,
+    /// The stream that was asked for last, and its place: what a frame or a command does asks for the same one many times.
+    recent: Option<(StreamId, usize)>,
     /// Streams that the peer may consider open or whose handler still runs, by who opened them.
     pub(crate) highest_remote: u32,
     pub(crate) highest_local: u32,
@@ -42,20 +46,41 @@ pub(crate) enum Absent {
 }
 
 impl Streams {
+    fn place(&self, id: StreamId) -> Option<usize> {
+        match self.recent {
+            Some((recent, place)) if recent == id => Some(place),
+            _ => self.places.get(&id).copied(),
+        }
+    }
+
     pub(crate) fn get(&self, id: StreamId) -> Option<&Stream> {
-        self.open.get(&id)
+        self.slots.get(self.place(id)?)?.as_ref()
     }
 
     pub(crate) fn get_mut(&mut self, id: StreamId) -> Option<&mut Stream> {
-        self.open.get_mut(&id)
+        let place = self.place(id)?;
+        self.recent = Some((id, place));
+        self.slots.get_mut(place)?.as_mut()
     }
 
     pub(crate) fn insert(&mut self, stream: Stream) {
-        self.open.insert(stream.id, stream);
+        let id = stream.id;
+        let place = self.free.pop().unwrap_or_else(|| {
+            self.slots.push(None);
+            self.slots.len() - 1
+        });
+        if let Some(slot) = self.slots.get_mut(place) {
+            *slot = Some(stream);
+            self.places.insert(id, place);
+            self.recent = Some((id, place));
+        }
     }
 
     pub(crate) fn remove(&mut self, id: StreamId) {
-        let Some(stream) = self.open.remove(&id) else { return };
+        self.recent = None;
+        let Some(place) = self.places.remove(&id) else { return };
+        self.free.push(place);
+        let Some(stream) = self.slots.get_mut(place).and_then(Option::take) else { return };
         if !stream.reset {
             if self.windows.len() == REMEMBERED_WINDOWS {
                 self.windows.pop_front();
@@ -64,28 +89,28 @@ impl Streams {
         }
     }
 
+    pub(crate) fn len(&self) -> usize {
+        self.places.len()
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.places.is_empty()
+    }
+
+    pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = &mut Stream> {
+        self.slots.iter_mut().flatten()
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Stream> {
+        self.slots.iter().flatten()
+    }
+
     /// An update for a stream that has ended: whether its window would still be in range.
     pub(crate) fn late_update(&mut self, id: StreamId, increment: u32) -> Result<(), Overflow> {
         match self.windows.iter_mut().find(|(ended, _)| *ended == id) {
             Some((_, window)) => window.change(increment.into()),
             None => Ok(()),
         }
-    }
-
-    pub(crate) fn len(&self) -> usize {
-        self.open.len()
-    }
-
-    pub(crate) fn is_empty(&self) -> bool {
-        self.open.is_empty()
-    }
-
-    pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = &mut Stream> {
-        self.open.values_mut()
-    }
-
-    pub(crate) fn iter(&self) -> impl Iterator<Item = &Stream> {
-        self.open.values()
     }
 
     /// The peer opens `id`, which is higher than any before.
@@ -125,8 +150,8 @@ impl Streams {
 
     /// Frees the storage of an idle connection. Late frames are not to be expected then.
     pub(crate) fn shrink(&mut self) {
-        if self.open.is_empty() {
-            self.open = HashMap::default();
+        if self.places.is_empty() {
+            (self.slots, self.free, self.places) = (Vec::new(), Vec::new(), HashMap::default());
             self.resets.shrink_to_fit();
         }
     }

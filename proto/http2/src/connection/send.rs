@@ -84,7 +84,8 @@ impl Connection {
         let bare = status == StatusCode::NO_CONTENT || tunnel;
         let no_content =
             !tunnel && (stream.send.head_request || bare || matches!(status.as_u16(), 205 | 304));
-        let framing = Framing::of(headers, size)?;
+        let noted = Noted::of(headers)?;
+        let framing = Framing::of(&noted, size)?;
         let length = match framing.length {
             _ if bare => None,
             // Zero is what a handler has that leaves the body out, not what GET would give (RFC 9110 §8.6).
@@ -94,12 +95,12 @@ impl Connection {
         stream.send.no_content = no_content;
         stream.send.promised = if no_content || tunnel { None } else { framing.length };
         let end = no_content || (size == BodySize::Known(0) && !tunnel);
-        if let Some(priority) = headers.get("priority") {
+        if let Some(priority) = noted.priority {
             // The server knows better than the client (RFC 9218 §8).
             stream.priority = stream.priority.merge(priority.as_bytes());
         }
         let date = self.date;
-        let date = (date != [0; 29] && !headers.contains_key(header::DATE)).then_some(date);
+        let date = (date != [0; 29] && !noted.date).then_some(date);
         self.write_head(id, end, |encoder, out| {
             encoder.pseudo(Pseudo::Status, status.as_str(), out);
             put_fields(encoder, headers, out);
@@ -159,7 +160,7 @@ impl Connection {
     ) -> Result<StreamId, Misuse> {
         self.may_open()?;
         let tunnel = *target.method == Method::CONNECT;
-        let framing = Framing::of(headers, size)?;
+        let framing = Framing::of(&Noted::of(headers)?, size)?;
         // A length of zero says something only where a body is expected (RFC 9110 §8.6).
         let expected = [Method::POST, Method::PUT, Method::PATCH].contains(target.method);
         let length = framing.length.filter(|&length| !tunnel && (length > 0 || expected || framing.explicit));
@@ -313,18 +314,42 @@ struct Framing {
 impl Framing {
     /// A Content-Length of the application is the framing of a body of unknown size, and must not contradict a known one.
     /// One in the head of a message without content stands for what the content would have been.
-    fn of(headers: &HeaderMap, size: BodySize) -> Result<Self, Misuse> {
-        let mut lengths = headers.get_all(header::CONTENT_LENGTH).iter();
-        let Some(field) = lengths.next() else {
+    fn of(noted: &Noted<'_>, size: BodySize) -> Result<Self, Misuse> {
+        let Some(field) = noted.content_length else {
             let length = if let BodySize::Known(length) = size { Some(length) } else { None };
             return Ok(Framing { length, explicit: false });
         };
-        let field = parse_length(field.as_bytes()).ok_or(Misuse::BadField)?;
-        let contradicts = matches!(size, BodySize::Known(length) if length != field && length != 0);
-        if lengths.next().is_some() || contradicts {
+        if matches!(size, BodySize::Known(length) if length != field && length != 0) {
             return Err(Misuse::BadField);
         }
         Ok(Framing { length: Some(field), explicit: true })
+    }
+}
+
+/// What has to be known of the fields of a head before it is written, found in one pass.
+#[derive(Default)]
+struct Noted<'a> {
+    content_length: Option<u64>,
+    priority: Option<&'a HeaderValue>,
+    date: bool,
+}
+
+impl<'a> Noted<'a> {
+    fn of(headers: &'a HeaderMap) -> Result<Self, Misuse> {
+        let mut noted = Noted::default();
+        for (name, value) in headers {
+            if *name == header::CONTENT_LENGTH {
+                let length = parse_length(value.as_bytes()).ok_or(Misuse::BadField)?;
+                if noted.content_length.replace(length).is_some() {
+                    return Err(Misuse::BadField);
+                }
+            } else if *name == header::DATE {
+                noted.date = true;
+            } else if name == "priority" {
+                noted.priority = Some(value);
+            }
+        }
+        Ok(noted)
     }
 }
 

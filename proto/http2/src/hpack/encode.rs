@@ -113,13 +113,13 @@ impl Encoder {
 
     /// An ordinary field. A value that is not one by the rules of a `HeaderValue` still goes out, as a literal.
     pub(crate) fn field(&mut self, name: &HeaderName, value: &[u8], sensitive: bool, out: &mut BytesMut) {
+        if !sensitive && let Some(index) = self.at_same_place(name, value) {
+            put_integer(index, 7, 0x80, out);
+            return;
+        }
         let indexing = if sensitive { Indexing::Never } else { indexing(name, value) };
         if indexing != Indexing::Insert || !self.fits(name, value) {
             self.put_literal(name, value, indexing, out);
-            return;
-        }
-        if let Some(index) = self.at_same_place(name, value) {
-            put_integer(index, 7, 0x80, out);
             return;
         }
         if let Some((number, entry)) = self.search(name, value) {
