@@ -220,3 +220,115 @@ impl Entry {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+
+    fn entry(at: Instant) -> Rc<Entry> {
+        Rc::new(Entry {
+            deadline: Cell::new(None),
+            place: Cell::new(NOWHERE),
+            key: Cell::new(at),
+            waker: WakerSlot::default(),
+        })
+    }
+
+    /// What `Timer::poll_deadline` does, without a loop.
+    fn arm(timers: &mut Timers, entry: &Rc<Entry>, deadline: Instant) {
+        entry.deadline.set(Some(deadline));
+        if entry.place.get() == NOWHERE || deadline < entry.key.get() {
+            timers.place(entry, deadline);
+        }
+    }
+
+    fn assert_whole(timers: &Timers) {
+        for (place, node) in timers.heap.iter().enumerate() {
+            assert_eq!(node.entry.place.get(), place);
+            assert_eq!(node.entry.key.get(), node.key);
+            assert!(place == 0 || timers.heap[(place - 1) / ARITY].key <= node.key, "at {place}");
+        }
+    }
+
+    /// A small generator of numbers that look random, the same in each run.
+    struct Numbers(u64);
+
+    impl Numbers {
+        fn below(&mut self, limit: u64) -> u64 {
+            self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (self.0 >> 33) % limit
+        }
+    }
+
+    #[test]
+    fn fires_what_a_sorted_map_fires() {
+        let start = Instant::now();
+        let at = |millisecond: u64| start + Duration::from_millis(millisecond);
+        for seed in 0..50 {
+            let mut numbers = Numbers(seed);
+            let mut timers = Timers::default();
+            let entries: Vec<_> = (0..200).map(|_| entry(start)).collect();
+            let mut expected = BTreeMap::new();
+            for now in 0..400 {
+                for _ in 0..numbers.below(20) {
+                    let which = numbers.below(200) as usize;
+                    match numbers.below(10) {
+                        0 => {
+                            // As `disarm`.
+                            entries[which].deadline.set(None);
+                            expected.remove(&which);
+                        }
+                        1 => {
+                            // As the drop of a timer, and a new one.
+                            if entries[which].place.get() != NOWHERE {
+                                timers.remove(&entries[which]);
+                            }
+                            entries[which].deadline.set(None);
+                            expected.remove(&which);
+                        }
+                        _ => {
+                            let deadline = now + 1 + numbers.below(300);
+                            arm(&mut timers, &entries[which], at(deadline));
+                            expected.insert(which, deadline);
+                        }
+                    }
+                }
+                assert_whole(&timers);
+                assert!(timers.heap.len() <= 200, "no entry is there twice");
+                let mut fired = Vec::new();
+                while let Some(due) = timers.pop_due(at(now)) {
+                    let which = entries.iter().position(|entry| Rc::ptr_eq(entry, &due)).unwrap();
+                    if due.deadline.take().is_some() {
+                        fired.push(which);
+                    }
+                }
+                fired.sort_unstable();
+                let mut due: Vec<_> = expected
+                    .iter()
+                    .filter(|(_, deadline)| **deadline <= now)
+                    .map(|(which, _)| *which)
+                    .collect();
+                due.sort_unstable();
+                assert_eq!(fired, due, "seed {seed}, at {now} ms");
+                expected.retain(|_, deadline| *deadline > now);
+                assert!(timers.next().is_none_or(|next| next > at(now)));
+            }
+        }
+    }
+
+    #[test]
+    fn moving_a_deadline_to_later_leaves_the_heap_alone() {
+        let start = Instant::now();
+        let mut timers = Timers::default();
+        let moved = entry(start);
+        arm(&mut timers, &moved, start + Duration::from_secs(1));
+        for second in 2..1000 {
+            arm(&mut timers, &moved, start + Duration::from_secs(second));
+            assert_eq!(timers.next(), Some(start + Duration::from_secs(1)));
+        }
+        assert!(timers.pop_due(start + Duration::from_secs(1)).is_none(), "it is not due");
+        assert_eq!(timers.next(), Some(start + Duration::from_secs(999)));
+    }
+}

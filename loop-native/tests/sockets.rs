@@ -5,10 +5,11 @@
 use std::future::poll_fn;
 use std::io::{self, IoSlice};
 use std::net::{Ipv4Addr, SocketAddr};
-use std::task::Poll;
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
 
 use bytes::BytesMut;
-use hyperman_loop::{Handle, Source, block_on};
+use hyperman_loop::{Backend, Handle, Loop, Source, block_on};
 use hyperman_transport::{ByteStream, ListenOptions, Listener, Socket, connect_tcp};
 
 fn listen(handle: &Handle) -> (Listener<Handle>, SocketAddr) {
@@ -119,4 +120,72 @@ fn a_refused_connect_is_an_error() {
         assert_eq!(refused.err().map(|error| error.kind()), Some(io::ErrorKind::ConnectionRefused));
     })
     .unwrap();
+}
+
+/// Polls once, with a waker that does nothing.
+#[cfg(target_os = "linux")]
+fn poll_recv(socket: &mut Socket<Source>, buffer: &mut BytesMut) -> Poll<io::Result<usize>> {
+    socket.poll_recv(&mut Context::from_waker(Waker::noop()), buffer)
+}
+
+/// Whether a call was made shows in whether it found bytes that the loop cannot have heard of yet.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_read_that_did_not_fill_its_buffer_is_followed_by_no_other() {
+    on_epoll(async |handle| {
+        let (mut client, mut server) = pair(&handle).await;
+        send_all(&mut client, b"one").await.unwrap();
+        assert_eq!(recv(&mut server).await.unwrap(), &b"one"[..]);
+        // No turn of the loop lies between these.
+        rustix::net::send(&client, b"two", rustix::net::SendFlags::empty()).unwrap();
+        let mut buffer = BytesMut::with_capacity(64);
+        assert!(poll_recv(&mut server, &mut buffer).is_pending(), "a second call was made");
+        assert_eq!(recv(&mut server).await.unwrap(), &b"two"[..]);
+
+        // Filled to the brim, a read proves nothing: the next one is made.
+        send_all(&mut client, b"full").await.unwrap();
+        let mut brim = BytesMut::zeroed(4);
+        brim.clear();
+        assert_eq!(brim.capacity(), 4);
+        assert_eq!(poll_fn(|cx| server.poll_recv(cx, &mut brim)).await.unwrap(), 4);
+        rustix::net::send(&client, b"more", rustix::net::SendFlags::empty()).unwrap();
+        assert!(matches!(poll_recv(&mut server, &mut buffer), Poll::Ready(Ok(4))));
+
+        // Nor does a short one once the kernel has reported the end.
+        rustix::net::send(&client, b"last", rustix::net::SendFlags::empty()).unwrap();
+        poll_fn(|cx| client.poll_close_write(cx)).await.unwrap();
+        handle.sleep(Duration::from_millis(5)).await;
+        buffer.clear();
+        assert!(matches!(poll_recv(&mut server, &mut buffer), Poll::Ready(Ok(4))));
+        assert!(matches!(poll_recv(&mut server, &mut buffer), Poll::Ready(Ok(0))));
+        assert!(matches!(poll_recv(&mut server, &mut buffer), Poll::Ready(Ok(0))));
+    });
+}
+
+/// Urgent data stops a read before the buffer is full though more is there (tcp(7)).
+#[test]
+fn urgent_data_does_not_hide_what_is_behind_it() {
+    for backend in Backend::available() {
+        let event_loop = Loop::with_backend(backend).unwrap();
+        let handle = event_loop.handle();
+        event_loop.block_on(async {
+            let (mut client, mut server) = pair(&handle).await;
+            for round in 0..20 {
+                send_all(&mut client, b"before").await.unwrap();
+                rustix::net::send(&client, b"!", rustix::net::SendFlags::OOB).unwrap();
+                send_all(&mut client, b"behind").await.unwrap();
+                let mut got = Vec::new();
+                while got.len() < 12 {
+                    got.extend_from_slice(&recv(&mut server).await.unwrap());
+                }
+                assert_eq!(got, b"beforebehind", "{backend}, round {round}");
+            }
+        });
+    }
+}
+
+#[cfg(target_os = "linux")]
+fn on_epoll(test: impl AsyncFnOnce(Handle)) {
+    let event_loop = Loop::with_backend(Backend::Epoll).unwrap();
+    event_loop.block_on(test(event_loop.handle()));
 }
