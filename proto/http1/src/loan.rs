@@ -7,6 +7,10 @@ use crate::cache::HeadCache;
 /// Beyond this much, storage of an empty write buffer is let go, 64 KiB.
 const KEPT: usize = 64 << 10;
 
+/// Up to this many unread bytes move between the loan's large storage and a small one of their own, 1 KiB: a peer that
+/// sends half a head and waits holds no more than it sent.
+const SMALL: usize = 1 << 10;
+
 /// What a driver lends a machine at the beginning of a turn ([`Server::lend`](crate::Server::lend)) and takes back at
 /// its end. A machine that was lent nothing allocates for itself.
 #[derive(Debug, Default)]
@@ -29,5 +33,28 @@ pub(crate) fn give_back(storage: &mut Vec<u8>, place: &mut Vec<u8>) {
         std::mem::swap(storage, place);
     } else {
         *storage = Vec::new();
+    }
+}
+
+/// Gives a machine the loan's storage to receive into, with the few bytes that it may still hold.
+#[inline]
+pub(crate) fn lend_read(read: &mut BytesMut, place: &mut BytesMut) {
+    if read.is_empty() {
+        std::mem::swap(read, place);
+    } else if read.len() <= SMALL && place.is_empty() && place.capacity() > read.capacity() {
+        place.extend_from_slice(read);
+        *read = std::mem::take(place);
+    }
+}
+
+/// Moves the receive storage back to the loan. What is unread stays, in a storage of its own size if it is little.
+#[inline]
+pub(crate) fn give_back_read(read: &mut BytesMut, place: &mut BytesMut) {
+    if read.is_empty() {
+        *place = std::mem::take(read);
+    } else if read.len() <= SMALL && read.capacity() > 2 * SMALL && place.capacity() == 0 {
+        let rest = BytesMut::from(&**read);
+        *place = std::mem::replace(read, rest);
+        place.clear();
     }
 }

@@ -489,3 +489,22 @@ fn an_idle_machine_owns_no_storage() {
         assert!(format!("{machine:?}").contains("read: b\"\""));
     }
 }
+
+#[test]
+fn half_a_head_holds_no_more_than_was_sent() {
+    let mut loan = Loan { read: bytes::BytesMut::with_capacity(16 << 10), ..Loan::default() };
+    let mut machine = server(Limits::default());
+    let request = "GET /slow HTTP/1.1\r\nHost: a\r\n\r\n";
+    let (last, first) = request.as_bytes().split_last().unwrap();
+    for byte in first {
+        machine.lend(&mut loan);
+        server_input(&mut machine, &[*byte]);
+        assert!(matches!(machine.next_event(), Ok(None)));
+        machine.reclaim(&mut loan);
+        assert!(loan.read.is_empty() && loan.read.capacity() > 15 << 10, "the large storage came back");
+    }
+    machine.lend(&mut loan);
+    server_input(&mut machine, &[*last]);
+    let Ok(Some(ServerEvent::Request { request, .. })) = machine.next_event() else { panic!() };
+    assert_eq!(request.uri(), "/slow");
+}

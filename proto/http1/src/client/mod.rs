@@ -127,9 +127,7 @@ impl Client {
     /// Takes over lent storage for a turn, as far as the machine has none in use.
     #[inline]
     pub fn lend(&mut self, loan: &mut Loan) {
-        if self.read.is_empty() {
-            std::mem::swap(&mut self.read, &mut loan.read);
-        }
+        loan::lend_read(&mut self.read, &mut loan.read);
         if self.queue.is_empty() {
             std::mem::swap(&mut self.queue.copied, &mut loan.write);
         }
@@ -141,9 +139,7 @@ impl Client {
     /// Gives back what need not be kept. A machine between two exchanges owns no storage afterwards.
     #[inline]
     pub fn reclaim(&mut self, loan: &mut Loan) {
-        if self.read.is_empty() {
-            loan.read = std::mem::take(&mut self.read);
-        }
+        loan::give_back_read(&mut self.read, &mut loan.read);
         if self.queue.is_empty() {
             loan::give_back(&mut self.queue.copied, &mut loan.write);
             self.queue.release_pieces();

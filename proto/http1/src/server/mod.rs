@@ -160,9 +160,7 @@ impl Server {
     /// Takes over lent storage for a turn, as far as the machine has none in use, and the date.
     #[inline]
     pub fn lend(&mut self, loan: &mut Loan) {
-        if self.read.is_empty() {
-            std::mem::swap(&mut self.read, &mut loan.read);
-        }
+        loan::lend_read(&mut self.read, &mut loan.read);
         if self.queue.is_empty() {
             std::mem::swap(&mut self.queue.copied, &mut loan.write);
         }
@@ -175,9 +173,7 @@ impl Server {
     /// Gives back what need not be kept. A machine between two exchanges owns no storage afterwards.
     #[inline]
     pub fn reclaim(&mut self, loan: &mut Loan) {
-        if self.read.is_empty() {
-            loan.read = std::mem::take(&mut self.read);
-        }
+        loan::give_back_read(&mut self.read, &mut loan.read);
         if self.queue.is_empty() {
             loan::give_back(&mut self.queue.copied, &mut loan.write);
             self.queue.release_pieces();
