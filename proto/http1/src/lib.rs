@@ -131,7 +131,7 @@ mod status_line;
 mod write;
 
 pub use cache::HeadCache;
-pub use client::{Client, ClientEvent};
+pub use client::{Client, ClientEvent, PreparedFields};
 pub use config::{ClientConfig, Limits, ServerConfig, Timeouts};
 pub use error::{CloseReason, Error, Excerpt, Misuse, Timeout};
 pub use framing::{BodyLength, BodySize};

@@ -6,7 +6,9 @@ mod support;
 
 use bytes::Bytes;
 use http::{HeaderMap, Method, StatusCode, Version};
-use hyperman_http1::{BodySize, ClientConfig, ClientEvent, CloseReason, Error, Limits, Misuse, Reason};
+use hyperman_http1::{
+    BodySize, ClientConfig, ClientEvent, CloseReason, Error, Limits, Misuse, PreparedFields, Reason,
+};
 use support::*;
 
 const GET: Method = Method::GET;
@@ -232,6 +234,14 @@ fn s13_requests_that_must_not_be_written() {
         let mut machine = client();
         let sent = machine.send_head(method, target, Version::HTTP_11, fields, size);
         assert_eq!(sent.is_err(), !machine.has_transmit(), "nothing of it was queued");
+        // Prepared fields are held to the same rules.
+        let prepared = PreparedFields::new(fields).and_then(|fields| {
+            let mut machine = client();
+            let sent = machine.send_prepared_head(method, target, Version::HTTP_11, &fields, size);
+            assert_eq!(sent.is_err(), !machine.has_transmit(), "nothing of it was queued");
+            sent
+        });
+        assert_eq!(prepared.is_err(), sent.is_err(), "{fields:?}");
         sent
     };
     for target in [

@@ -22,6 +22,8 @@ use crate::loan::{self, Loan};
 use crate::queue::Queue;
 use crate::scan::Scan;
 
+pub use request::PreparedFields;
+
 /// What came back.
 #[derive(Debug)]
 pub enum ClientEvent {

@@ -14,6 +14,27 @@ use crate::request_line::target_form;
 use crate::scan::Scan;
 use crate::write::{self, Asked};
 
+/// The fields of a head, checked and encoded once to be sent many times: a client asks one server with the same fields
+/// again and again. See [`Client::send_prepared_head`].
+#[derive(Clone, Debug)]
+pub struct PreparedFields {
+    bytes: Box<[u8]>,
+    asked: Asked,
+    host_valid: bool,
+}
+
+impl PreparedFields {
+    /// Checks and encodes `headers`. What depends on the version, the method or the body is checked when they are sent.
+    ///
+    /// # Errors
+    /// As [`Client::send_head`], as far as the fields alone are at fault.
+    pub fn new(headers: &HeaderMap) -> Result<Self, Misuse> {
+        let mut bytes = Vec::new();
+        let asked = write::fields(&mut bytes, headers)?;
+        Ok(PreparedFields { bytes: bytes.into(), asked, host_valid: is_host_valid(headers) })
+    }
+}
+
 impl Client {
     /// Queues the head of a request. `target` is what goes on the wire, in the form that the method and the next hop
     /// need (RFC 9112 §3.2). HTTP/1.1 needs exactly one Host in `headers`. The machine writes Content-Length and
@@ -31,6 +52,38 @@ impl Client {
         headers: &HeaderMap,
         size: BodySize,
     ) -> Result<(), Misuse> {
+        self.queue_head(method, target, version, size, |out| {
+            Ok((write::fields(out, headers)?, is_host_valid(headers)))
+        })
+    }
+
+    /// As [`send_head`](Self::send_head), with fields that were prepared.
+    ///
+    /// # Errors
+    /// The machine is as before.
+    pub fn send_prepared_head(
+        &mut self,
+        method: &Method,
+        target: &str,
+        version: Version,
+        fields: &PreparedFields,
+        size: BodySize,
+    ) -> Result<(), Misuse> {
+        self.queue_head(method, target, version, size, |out| {
+            out.extend_from_slice(&fields.bytes);
+            Ok((fields.asked, fields.host_valid))
+        })
+    }
+
+    #[inline]
+    fn queue_head(
+        &mut self,
+        method: &Method,
+        target: &str,
+        version: Version,
+        size: BodySize,
+        write_fields: impl FnOnce(&mut Vec<u8>) -> Result<(Asked, bool), Misuse>,
+    ) -> Result<(), Misuse> {
         if self.closed.is_some() || self.fault.is_some() || self.eof {
             return Err(Misuse::Closed);
         }
@@ -41,7 +94,7 @@ impl Client {
             return Err(Misuse::InvalidTarget);
         }
         let before = self.queue.copied.len();
-        match write_request(&mut self.queue.copied, method, target, version, headers, size) {
+        match write_request(&mut self.queue.copied, method, target, version, size, write_fields) {
             Ok((body, exchange)) => {
                 self.request = Request::Body(body);
                 self.exchange = exchange;
@@ -126,15 +179,15 @@ fn write_request(
     method: &Method,
     target: &str,
     version: Version,
-    headers: &HeaderMap,
     size: BodySize,
+    write_fields: impl FnOnce(&mut Vec<u8>) -> Result<(Asked, bool), Misuse>,
 ) -> Result<(Writing, Exchange), Misuse> {
     write::request_line(out, method, target, version)?;
     let http11 = version == Version::HTTP_11;
-    let asked = write::fields(out, headers)?;
+    let (asked, host_valid) = write_fields(out)?;
     // RFC 9112 §3.2
     let hosts_allowed = if http11 { asked.hosts == 1 } else { asked.hosts <= 1 };
-    if !hosts_allowed || headers.get(HOST).is_some_and(|host| !is_host(host.as_bytes())) {
+    if !hosts_allowed || !host_valid {
         return Err(Misuse::InvalidTarget);
     }
     let body = frame(out, method, &asked, size, http11)?;
@@ -150,6 +203,10 @@ fn write_request(
     out.extend_from_slice(b"\r\n");
     let persist = !asked.close && (http11 || asked.keep_alive);
     Ok((body, Exchange { method: AnsweredMethod::from(method), persist, upgrade }))
+}
+
+fn is_host_valid(headers: &HeaderMap) -> bool {
+    headers.get(HOST).is_none_or(|host| is_host(host.as_bytes()))
 }
 
 /// Writes the field that frames the body (RFC 9112 §6.2, RFC 9110 §8.6).
