@@ -5,21 +5,20 @@ use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
-use std::time::Duration;
 
-use http::header::{EXPECT, HOST, HeaderName};
+use http::header::{EXPECT, HOST};
 use http::{HeaderMap, HeaderValue, Method, Version};
-use hyperman_http1::Error as Fault;
+use hyperman_http1::{Error as Fault, PreparedFields};
 use hyperman_transport::Runtime;
 use url::{Host, Url};
 
 use crate::body::Body;
 use crate::client::{Inner, Redirects};
 use crate::connect::Race;
-use crate::connection::Connection;
+use crate::connection::{Connection, PlainHead};
 use crate::deadline::Deadline;
-use crate::error::{Error, ErrorKind, RedirectFault};
-use crate::exchange::{Arrival, Exchange, Head};
+use crate::error::{Error, ErrorKind, RedirectFault, UrlFault};
+use crate::exchange::{Answer, Arrival, Exchange, Fields, Head};
 use crate::incoming::Incoming;
 use crate::pool::Key;
 use crate::redirect::{self, Follow, Hop};
@@ -65,78 +64,76 @@ pub enum Notice<'a> {
     },
 }
 
-/// What stays the same over the hops of a call.
+/// A call under way. The request is changed in place as redirects are followed.
 struct Call<R: Runtime> {
     client: Arc<Inner<R>>,
     deadline: Deadline<R::Timer>,
-    version: Version,
-    omitted: Vec<HeaderName>,
-    connect_timeout: Option<Duration>,
-    expect_continue: Option<Duration>,
-    watch: Option<Watcher>,
-}
-
-/// What one hop asks for.
-struct Question {
-    method: Method,
+    parts: Box<Parts>,
     url: Url,
-    headers: HeaderMap,
 }
-
-/// The head of an answer, whose it is, and what will give its body.
-type Answered<R> = (http::Response<()>, SocketAddr, Incoming<R>);
 
 /// Makes the request.
-pub(crate) async fn run<R: Runtime>(client: Arc<Inner<R>>, parts: Box<Parts>) -> Result<Response<R>, Error> {
-    let Parts { method, url, headers, redirects, max_body, .. } = *parts;
-    let mut question = Question { method, url: url?, headers };
-    let mut body = parts.body;
-    let mut call = Call {
-        deadline: Deadline::after(&client.runtime, parts.timeout),
-        client,
-        version: parts.version,
-        omitted: parts.omitted,
-        connect_timeout: parts.connect_timeout,
-        expect_continue: parts.expect_continue,
-        watch: parts.watch,
-    };
+pub(crate) async fn run<R: Runtime>(
+    client: Arc<Inner<R>>,
+    mut parts: Box<Parts>,
+) -> Result<Response<R>, Error> {
+    let url = std::mem::replace(&mut parts.url, Err(Error::new(ErrorKind::Url(UrlFault::NoHost))))?;
+    let deadline = Deadline::after(&client.runtime, parts.timeout);
+    let mut call = Call { client, deadline, parts, url };
     let mut followed = 0;
-    loop {
+    let exchange = loop {
+        let body = std::mem::take(&mut call.parts.body);
         let spare = body.again();
-        let (head, peer, incoming) =
-            call.ask(&question, body).await.map_err(|error| error.about(&question.url))?;
-        let next = match redirects {
-            Redirects::Stay => None,
-            Redirects::Follow(limit) => question
-                .redirected(&head, call.client.config.referer, limit.saturating_sub(followed), limit, spare)
-                .map_err(|kind| Error::new(kind).maybe_processed(true).about(&question.url))?,
+        let exchange = call.ask(body).await.map_err(|error| error.about(&call.url))?;
+        let next = match call.redirected(&exchange, followed, spare) {
+            Ok(None) => break exchange,
+            Ok(Some(next)) => Ok(next),
+            Err(kind) => Err(Error::new(kind).maybe_processed(true).about(&call.url)),
         };
-        let Some(next) = next else {
-            let incoming = incoming.bound(call.deadline, max_body);
-            let incoming =
-                incoming.map_err(|kind| Error::new(kind).maybe_processed(true).about(&question.url))?;
-            return Ok(Response::new(head, question.url, peer, incoming));
-        };
-        call.notify(Notice::Redirect { response: &head, to: &question.url });
-        body = next;
+        if let (Ok(_), Some(answer)) = (&next, exchange.answer()) {
+            let to = &call.url;
+            notify(&mut call.parts.watch, Notice::Redirect { response: &answer.head, to });
+        }
+        exchange.pass_over();
+        call.parts.body = next?;
         followed += 1;
-    }
+    };
+    call.respond(exchange)
 }
 
-impl Question {
-    /// Turns into the question that a redirect asks for, and says with which body; `None` when the answer is no redirect.
+impl<R: Runtime> Call<R> {
+    /// The answer to the caller.
+    fn respond(self, mut exchange: Exchange<R>) -> Result<Response<R>, Error> {
+        let Call { deadline, parts, url, .. } = self;
+        let peer = exchange.connection.peer;
+        // Nobody else takes it.
+        let Some(Answer { head, length, early, upgraded }) = exchange.take_answer() else {
+            return Err(Error::new(ErrorKind::EmptyReply).maybe_processed(true).about(&url));
+        };
+        match Incoming::new(exchange, length, early, upgraded, deadline, parts.max_body) {
+            Ok(body) => Ok(Response::new(head, url, peer, body)),
+            Err(kind) => Err(Error::new(kind).maybe_processed(true).about(&url)),
+        }
+    }
+
+    /// Turns the request into the one that a redirect asks for, and says with which body; `None` when the answer is no
+    /// redirect, or redirects are not followed.
     fn redirected(
         &mut self,
-        head: &http::Response<()>,
-        referer: bool,
-        left: u32,
-        limit: u32,
+        exchange: &Exchange<R>,
+        followed: u32,
         spare: Option<Body>,
     ) -> Result<Option<Body>, ErrorKind> {
-        let Question { method, url, headers } = self;
-        let mut hop = Hop { method, url, headers, referer };
-        let follow = redirect::follow(head.status(), head.headers(), &mut hop)?;
-        if follow != Follow::No && left == 0 {
+        let (Redirects::Follow(limit), Some(answer)) = (self.parts.redirects, exchange.answer()) else {
+            return Ok(None);
+        };
+        if !answer.head.status().is_redirection() {
+            return Ok(None);
+        }
+        let Parts { method, headers, .. } = &mut *self.parts;
+        let mut hop = Hop { method, url: &mut self.url, headers, referer: self.client.config.referer };
+        let follow = redirect::follow(answer.head.status(), answer.head.headers(), &mut hop)?;
+        if follow != Follow::No && followed >= limit {
             return Err(ErrorKind::TooManyRedirects(limit));
         }
         match (follow, spare) {
@@ -152,66 +149,51 @@ impl Question {
     fn is_idempotent(&self) -> bool {
         const IDEMPOTENT: [Method; 6] =
             [Method::GET, Method::HEAD, Method::OPTIONS, Method::TRACE, Method::PUT, Method::DELETE];
-        IDEMPOTENT.contains(&self.method)
+        IDEMPOTENT.contains(&self.parts.method)
     }
-}
 
-impl<R: Runtime> Call<R> {
     /// One request and the head of its answer: on a kept connection if there is one, and once more on a new one if that
     /// turns out to be dead.
-    async fn ask(&mut self, question: &Question, body: Body) -> Result<Answered<R>, Error> {
-        let origin = Origin::of(&question.url)?;
-        let key = Key { origin, local: self.client.config.local_address };
+    async fn ask(&mut self, body: Body) -> Result<Exchange<R>, Error> {
+        let key = Key { origin: Origin::of(&self.url)?, local: self.client.config.local_address };
         let spare = body.again();
-        let Some(kept) = self.kept(&key).await else {
+        let Some(kept) = poll_fn(|cx| Poll::Ready(self.kept(cx, &key))).await else {
             let connection = self.connect(&key).await?;
-            let (outcome, exchange) = self.exchange(question, connection, body).await;
-            return match outcome {
-                Ok(arrival) => Ok(answer(arrival, exchange)),
-                Err(kind) => Err(failure(kind, &exchange)),
-            };
+            return self.exchange(connection, body).await.map_err(|failed| failure(*failed));
         };
-        let (outcome, exchange) = self.exchange(question, kept, body).await;
-        let kind = match outcome {
-            Ok(arrival) => return Ok(answer(arrival, exchange)),
-            Err(kind) => kind,
+        let (kind, exchange) = match self.exchange(kept, body).await {
+            Ok(exchange) => return Ok(exchange),
+            Err(failed) => *failed,
         };
         if exchange.heard() || !is_death(&kind) {
-            return Err(failure(kind, &exchange));
+            return Err(failure((kind, exchange)));
         }
-        let Some(spare) = spare.filter(|_| question.is_idempotent() || !exchange.sent()) else {
-            return Err(failure(ErrorKind::StaleConnection, &exchange));
+        let Some(spare) = spare.filter(|_| self.is_idempotent() || !exchange.sent()) else {
+            return Err(failure((ErrorKind::StaleConnection, exchange)));
         };
         drop(exchange);
         self.client.pool.forget(&key);
         self.notify(Notice::Retry);
         let connection = self.connect(&key).await?;
-        let (outcome, exchange) = self.exchange(question, connection, spare).await;
-        match outcome {
-            Ok(arrival) => Ok(answer(arrival, exchange)),
-            Err(kind) => Err(failure(kind, &exchange)),
-        }
+        self.exchange(connection, spare).await.map_err(|failed| failure(*failed))
     }
 
-    /// A kept connection that is alive as far as the loop knows.
-    async fn kept(&mut self, key: &Key) -> Option<Box<Connection<R>>> {
-        let client = &*self.client;
-        let now = client.runtime.now();
-        let kept = poll_fn(|cx| {
-            let idle = std::iter::from_fn(|| client.pool.take(key, now));
-            Poll::Ready(idle.into_iter().find_map(|mut idle| idle.is_quiet(cx, now).then_some(idle)))
-        })
-        .await;
-        if let Some(connection) = &kept {
-            self.notify(Notice::Connected { peer: connection.peer, reused: true });
+    /// A kept connection that is alive as far as can be known.
+    fn kept(&mut self, cx: &mut Context<'_>, key: &Key) -> Option<Box<Connection<R>>> {
+        let now = self.client.runtime.now();
+        while let Some(mut idle) = self.client.pool.take(key, now) {
+            if idle.is_quiet(cx, now) {
+                self.notify(Notice::Connected { peer: idle.peer, reused: true });
+                return Some(idle);
+            }
         }
-        kept
+        None
     }
 
     /// A new connection.
     async fn connect(&mut self, key: &Key) -> Result<Box<Connection<R>>, ErrorKind> {
         let client = self.client.clone();
-        let mut limit = Deadline::after(&client.runtime, self.connect_timeout);
+        let mut limit = Deadline::after(&client.runtime, self.parts.connect_timeout);
         let origin = &key.origin;
         let addresses: Arc<[SocketAddr]> = match &origin.host {
             Host::Ipv4(address) => [SocketAddr::from((*address, 0))].into(),
@@ -264,68 +246,85 @@ impl<R: Runtime> Call<R> {
     /// The request on this connection, up to the final head of its answer.
     async fn exchange(
         &mut self,
-        question: &Question,
         connection: Box<Connection<R>>,
         body: Body,
-    ) -> (Result<Arrival, ErrorKind>, Exchange<R>) {
+    ) -> Result<Exchange<R>, Failed<R>> {
         let mut exchange = Exchange::new(self.client.clone(), connection);
-        if let Err(kind) = self.begin(question, &mut exchange, body) {
-            return (Err(kind), exchange);
-        }
+        let mut body = Some(body);
         let outcome = poll_fn(|cx| {
             if self.deadline.has_passed(cx) {
                 return Poll::Ready(Err(ErrorKind::Timeout));
             }
-            loop {
-                match ready!(exchange.poll_head(cx)) {
-                    Ok(Arrival::Interim(interim)) => self.notify(Notice::Interim(&interim)),
-                    other => return Poll::Ready(other),
+            exchange.on_loan(|exchange| {
+                if let Some(body) = body.take() {
+                    self.begin(exchange, body)?;
                 }
-            }
+                loop {
+                    match ready!(exchange.poll_head(cx))? {
+                        Arrival::Interim(interim) => self.notify(Notice::Interim(&interim)),
+                        Arrival::Answer => return Poll::Ready(Ok(())),
+                    }
+                }
+            })
         })
         .await;
-        (outcome, exchange)
+        match outcome {
+            Ok(()) => Ok(exchange),
+            Err(kind) => Err(Box::new((kind, exchange))),
+        }
     }
 
     /// Hands the request to the connection's machine.
-    fn begin(
-        &mut self,
-        question: &Question,
-        exchange: &mut Exchange<R>,
-        body: Body,
-    ) -> Result<(), ErrorKind> {
-        let expects = self.expect_continue.filter(|_| self.version >= Version::HTTP_11 && !body.is_empty());
-        let plain = question.headers.is_empty() && self.omitted.is_empty() && expects.is_none();
-        let config = &self.client.config;
-        let kept = exchange.connection.plain_head.take();
-        let headers = match kept {
-            Some((from, headers)) if plain && Arc::ptr_eq(&from, config) => headers,
-            _ => self.fields(question, expects.is_some())?,
-        };
+    fn begin(&mut self, exchange: &mut Exchange<R>, body: Body) -> Result<(), ErrorKind> {
+        let Parts { method, version, headers, omitted, expect_continue, .. } = &*self.parts;
+        let expects = expect_continue.filter(|_| *version >= Version::HTTP_11 && !body.is_empty());
         let hold_until = expects.and_then(|patience| self.client.runtime.now().checked_add(patience));
-        let (method, target) = (&question.method, target::request_target(&question.url));
-        let head = Head { method, target, version: self.version, headers: &headers, hold_until };
-        if let Some(watch) = &mut self.watch {
-            watch(Notice::Request { method, target, version: self.version, headers: &headers });
-        }
+        let plain = if headers.is_empty() && omitted.is_empty() && expects.is_none() {
+            Some(self.plain_head(exchange)?)
+        } else {
+            None
+        };
+        let own;
+        let (headers, fields) = match &plain {
+            Some(plain) => (&plain.fields, Fields::Prepared(&plain.prepared)),
+            None => {
+                own = self.fields(expects.is_some())?;
+                (&own, Fields::Map(&own))
+            }
+        };
+        let (target, version) = (target::request_target(&self.url), *version);
+        let head = Head { method, target, version, fields, hold_until };
         exchange.begin(&head, body).map_err(ErrorKind::Request)?;
-        if plain {
-            exchange.connection.plain_head = Some((self.client.config.clone(), headers));
+        if let Some(watch) = &mut self.parts.watch {
+            watch(Notice::Request { method: &self.parts.method, target, version, headers });
         }
+        exchange.connection.plain_head = plain;
         Ok(())
     }
 
+    /// The fields of a request that adds none of its own, from the last time if this connection has sent them before.
+    fn plain_head(&self, exchange: &mut Exchange<R>) -> Result<PlainHead, ErrorKind> {
+        let config = &self.client.config;
+        let known = exchange.connection.plain_head.take();
+        if let Some(known) = known.filter(|known| Arc::ptr_eq(&known.config, config)) {
+            return Ok(known);
+        }
+        let fields = self.fields(false)?;
+        let prepared = PreparedFields::new(&fields).map_err(ErrorKind::Request)?;
+        Ok(PlainHead { config: config.clone(), fields, prepared })
+    }
+
     /// The fields as they are written: `Host` first (RFC 9110 §7.2), the defaults, then the request's own.
-    fn fields(&self, question: &Question, expects: bool) -> Result<HeaderMap, ErrorKind> {
-        let own = &question.headers;
+    fn fields(&self, expects: bool) -> Result<HeaderMap, ErrorKind> {
+        let own = &self.parts.headers;
         let defaults = &self.client.config.defaults;
         let mut fields = HeaderMap::with_capacity(own.len() + defaults.len() + 2);
         if !own.contains_key(HOST) {
-            let host = HeaderValue::from_str(target::authority(&question.url));
+            let host = HeaderValue::from_str(target::authority(&self.url));
             fields.insert(HOST, host.map_err(|error| ErrorKind::Field(error.to_string()))?);
         }
         for (name, value) in defaults {
-            if !own.contains_key(name) && !self.omitted.contains(name) {
+            if !own.contains_key(name) && !self.parts.omitted.contains(name) {
                 fields.append(name, value.clone());
             }
         }
@@ -339,27 +338,21 @@ impl<R: Runtime> Call<R> {
     }
 
     fn notify(&mut self, notice: Notice<'_>) {
-        if let Some(watch) = &mut self.watch {
-            watch(notice);
-        }
+        notify(&mut self.parts.watch, notice);
     }
 }
 
-/// The answer's head, and what will give its body.
-fn answer<R: Runtime>(arrival: Arrival, exchange: Exchange<R>) -> Answered<R> {
-    let peer = exchange.connection.peer;
-    match arrival {
-        Arrival::Answer(answer) => {
-            let (head, incoming) = Incoming::new(answer, exchange);
-            (head, peer, incoming)
-        }
-        Arrival::Upgraded(head) | Arrival::Interim(head) => (head, peer, Incoming::upgraded(exchange)),
+fn notify(watch: &mut Option<Watcher>, notice: Notice<'_>) {
+    if let Some(watch) = watch {
+        watch(notice);
     }
 }
 
-fn failure<R: Runtime>(kind: ErrorKind, exchange: &Exchange<R>) -> Error {
-    let processed = exchange.sent();
-    Error::new(kind).maybe_processed(processed)
+/// Why an exchange failed, and what is left of it.
+type Failed<R> = Box<(ErrorKind, Exchange<R>)>;
+
+fn failure<R: Runtime>((kind, exchange): (ErrorKind, Exchange<R>)) -> Error {
+    Error::new(kind).maybe_processed(exchange.sent())
 }
 
 /// Whether this is how a connection looks that the server had closed, or spoiled, before the request came.

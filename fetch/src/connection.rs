@@ -7,11 +7,12 @@ use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
 use http::HeaderMap;
-use hyperman_http1::Client as Machine;
+use hyperman_http1::{Client as Machine, PreparedFields};
 use hyperman_transport::{ByteStream, Runtime, loan};
 
 use crate::client::Config;
 use crate::connect::Stream;
+use crate::exchange::State;
 use crate::pool::{Keep, Key};
 
 /// How long the loop's word is taken for it that nothing came on an idle connection, 1 ms: about one turn of a busy
@@ -22,11 +23,21 @@ pub(crate) struct Connection<R: Runtime> {
     pub(crate) stream: Stream<R::Source>,
     pub(crate) machine: Machine,
     pub(crate) peer: SocketAddr,
-    /// The fields of a request to this origin that adds none of its own, by the configuration that they come from.
-    pub(crate) plain_head: Option<(Arc<Config>, HeaderMap)>,
+    /// The fields of a request to this origin that adds none of its own.
+    pub(crate) plain_head: Option<PlainHead>,
+    /// Where the exchange on it stands.
+    pub(crate) state: State<R::Timer>,
     key: Key,
     opened: Instant,
     idle_since: Instant,
+}
+
+/// Fields that are the same for many requests.
+pub(crate) struct PlainHead {
+    /// Where the fields come from.
+    pub(crate) config: Arc<Config>,
+    pub(crate) fields: HeaderMap,
+    pub(crate) prepared: PreparedFields,
 }
 
 impl<R: Runtime> Connection<R> {
@@ -38,7 +49,16 @@ impl<R: Runtime> Connection<R> {
         now: Instant,
     ) -> Box<Self> {
         let machine = Machine::new(config.machine.clone(), now);
-        Box::new(Connection { stream, machine, peer, plain_head: None, key, opened: now, idle_since: now })
+        Box::new(Connection {
+            stream,
+            machine,
+            peer,
+            plain_head: None,
+            state: State::new(),
+            key,
+            opened: now,
+            idle_since: now,
+        })
     }
 
     /// Whether an idle connection is one to send a request on. Whatever can be read now was not asked for: the end of

@@ -17,11 +17,6 @@ impl<T: Timer> Deadline<T> {
         Deadline { armed: at.map(|at| (at, runtime.timer())) }
     }
 
-    /// None.
-    pub(crate) const fn never() -> Self {
-        Deadline { armed: None }
-    }
-
     /// Whether it has passed; otherwise the task is woken when it does.
     pub(crate) fn has_passed(&mut self, cx: &mut Context<'_>) -> bool {
         match &mut self.armed {

@@ -12,7 +12,7 @@ use std::time::Instant;
 
 use bytes::Bytes;
 use http::{HeaderMap, Method, StatusCode, Version};
-use hyperman_http1::{BodyLength, BodySize, ClientEvent, Error as Fault, Misuse};
+use hyperman_http1::{BodyLength, BodySize, ClientEvent, Error as Fault, Misuse, PreparedFields};
 use hyperman_transport::{ByteStream, Runtime, Timer};
 
 use crate::body::{Body, BoxStream, Kind};
@@ -32,15 +32,35 @@ const SLICES: usize = 16;
 const ROUNDS: u32 = 32;
 
 pub(crate) struct Exchange<R: Runtime> {
+    /// With the state of the exchange, so that an `Exchange` is two pointers that are cheap to pass on.
     pub(crate) connection: Box<Connection<R>>,
     pub(crate) client: Arc<Inner<R>>,
-    upload: Upload<R::Timer>,
+}
+
+/// Where an exchange stands.
+pub(crate) struct State<T> {
+    upload: Upload<T>,
     write_error: Option<io::Error>,
     /// Whether the kernel took any byte of the request.
     sent: bool,
-    /// Whether any byte of the answer, or the head of it, has been seen.
+    /// Whether any answer has come, be it an interim one.
     heard: bool,
+    /// The final answer, from when it comes until it is taken.
+    answer: Option<Answer>,
     answered: bool,
+}
+
+impl<T> State<T> {
+    pub(crate) const fn new() -> Self {
+        State {
+            upload: Upload::Done,
+            write_error: None,
+            sent: false,
+            heard: false,
+            answer: None,
+            answered: false,
+        }
+    }
 }
 
 /// What is left of the request's body.
@@ -58,19 +78,27 @@ enum Upload<T> {
 /// What an exchange has to say first.
 pub(crate) enum Arrival {
     Interim(http::Response<()>),
-    Answer(Answer),
-    /// The connection speaks another protocol from here.
-    Upgraded(http::Response<()>),
+    /// The final answer is here: see [`Exchange::answer`].
+    Answer,
 }
 
 /// The head of an answer, and what of its body came with it.
 pub(crate) struct Answer {
     pub(crate) head: http::Response<()>,
     pub(crate) length: BodyLength,
-    pub(crate) early: VecDeque<ClientEvent>,
-    /// What comes after `early`, if it is known already.
-    pub(crate) failed: Option<ErrorKind>,
-    /// Whether `early` is the whole body.
+    pub(crate) early: Early,
+    /// Whether the connection speaks another protocol from here.
+    pub(crate) upgraded: bool,
+}
+
+/// What of a body has arrived together with its head: usually all of it, in one piece.
+#[derive(Default)]
+pub(crate) struct Early {
+    pub(crate) first: Option<Bytes>,
+    pub(crate) rest: VecDeque<ClientEvent>,
+    /// What comes after these, if it is known already.
+    pub(crate) failed: Option<Box<ErrorKind>>,
+    /// Whether these are the whole body.
     pub(crate) over: bool,
 }
 
@@ -79,85 +107,93 @@ pub(crate) struct Head<'a> {
     pub(crate) method: &'a Method,
     pub(crate) target: &'a str,
     pub(crate) version: Version,
-    pub(crate) headers: &'a HeaderMap,
+    pub(crate) fields: Fields<'a>,
     /// Until when the body waits for 100 (Continue), if it does.
     pub(crate) hold_until: Option<Instant>,
 }
 
+/// The fields of a head, as they are or prepared.
+pub(crate) enum Fields<'a> {
+    Map(&'a HeaderMap),
+    Prepared(&'a PreparedFields),
+}
+
 impl<R: Runtime> Exchange<R> {
     pub(crate) fn new(client: Arc<Inner<R>>, connection: Box<Connection<R>>) -> Self {
-        Exchange {
-            connection,
-            client,
-            upload: Upload::Done,
-            write_error: None,
-            sent: false,
-            heard: false,
-            answered: false,
-        }
+        Exchange { connection, client }
+    }
+
+    /// The final answer, once it has arrived.
+    pub(crate) fn answer(&self) -> Option<&Answer> {
+        self.connection.state.answer.as_ref()
+    }
+
+    /// Takes the final answer.
+    pub(crate) fn take_answer(&mut self) -> Option<Answer> {
+        self.connection.state.answer.take()
     }
 
     /// Whether the server may have acted on the request.
     pub(crate) fn sent(&self) -> bool {
-        self.sent
+        self.connection.state.sent
     }
 
     /// Whether the server has said anything.
     pub(crate) fn heard(&self) -> bool {
-        self.heard || self.connection.machine.bytes_received()
+        self.connection.state.heard || self.connection.machine.bytes_received()
     }
 
     /// Hands the request to the machine. Sends nothing yet.
     pub(crate) fn begin(&mut self, head: &Head<'_>, body: Body) -> Result<(), Misuse> {
+        self.connection.state = State::new();
         let size = body.size();
-        let hold_until = head.hold_until.filter(|_| !matches!(size, BodySize::Known(0)));
-        self.on_loan(|exchange| {
-            let machine = &mut exchange.connection.machine;
-            machine.send_head(head.method, head.target, head.version, head.headers, size)?;
-            match hold_until {
-                Some(until) => {
-                    let timer = exchange.client.runtime.timer();
-                    exchange.upload = Upload::Held { body: body.kind, timer, until };
-                    Ok(())
-                }
-                None => exchange.release(body.kind),
+        let machine = &mut self.connection.machine;
+        let Head { method, target, version, .. } = *head;
+        match head.fields {
+            Fields::Map(fields) => machine.send_head(method, target, version, fields, size)?,
+            Fields::Prepared(fields) => machine.send_prepared_head(method, target, version, fields, size)?,
+        }
+        match head.hold_until.filter(|_| !matches!(size, BodySize::Known(0))) {
+            Some(until) => {
+                let timer = self.client.runtime.timer();
+                self.connection.state.upload = Upload::Held { body: body.kind, timer, until };
+                Ok(())
             }
-        })
+            None => self.release(body.kind),
+        }
     }
 
     /// Hands the body to the machine, or makes it the stream that the machine is fed from.
     fn release(&mut self, body: Kind) -> Result<(), Misuse> {
         match body {
             Kind::Bytes(bytes) => {
-                self.upload = Upload::Done;
+                self.connection.state.upload = Upload::Done;
                 if !bytes.is_empty() {
                     self.connection.machine.send_data(bytes)?;
                 }
                 self.connection.machine.end()
             }
             Kind::Stream(stream) => {
-                self.upload = Upload::Streaming(stream);
+                self.connection.state.upload = Upload::Streaming(stream);
                 Ok(())
             }
         }
     }
 
-    /// The head of the answer, or an interim one. The request is sent while this is polled.
+    /// An interim answer, or the final one with what of its body has come. The request is sent while this is polled.
     pub(crate) fn poll_head(&mut self, cx: &mut Context<'_>) -> Poll<Result<Arrival, ErrorKind>> {
-        self.on_loan(|exchange| {
-            let event = std::task::ready!(exchange.turn(cx))?;
-            Poll::Ready(match event {
-                ClientEvent::Interim(interim) => Ok(Arrival::Interim(interim)),
-                ClientEvent::Upgraded(head) => Ok(Arrival::Upgraded(head)),
-                ClientEvent::Response { response, body } => {
-                    Ok(Arrival::Answer(exchange.early(response, body)))
-                }
-                // The machine gives no piece of a body before its head.
-                ClientEvent::Data(_) | ClientEvent::Trailers(_) | ClientEvent::End => {
-                    Err(ErrorKind::EmptyReply)
-                }
-            })
-        })
+        let (head, length, upgraded) = match std::task::ready!(self.turn(cx))? {
+            ClientEvent::Interim(interim) => return Poll::Ready(Ok(Arrival::Interim(interim))),
+            ClientEvent::Upgraded(head) => (head, BodyLength::Empty, true),
+            ClientEvent::Response { response, body } => (response, body, false),
+            // The machine gives no piece of a body before its head.
+            ClientEvent::Data(_) | ClientEvent::Trailers(_) | ClientEvent::End => {
+                return Poll::Ready(Err(ErrorKind::EmptyReply));
+            }
+        };
+        let early = self.early(length, upgraded);
+        self.connection.state.answer = Some(Answer { head, length, early, upgraded });
+        Poll::Ready(Ok(Arrival::Answer))
     }
 
     /// The next piece of the answer after its head. The request goes on being sent while this is polled.
@@ -165,8 +201,8 @@ impl<R: Runtime> Exchange<R> {
         self.on_loan(|exchange| exchange.turn(cx))
     }
 
-    /// Lends the machine the thread's storage for one turn.
-    fn on_loan<T>(&mut self, turn: impl FnOnce(&mut Self) -> T) -> T {
+    /// Lends the machine the thread's storage for what happens in one poll.
+    pub(crate) fn on_loan<T>(&mut self, turn: impl FnOnce(&mut Self) -> T) -> T {
         let mut loan = loans::take();
         self.connection.machine.handle_timeout(self.client.runtime.now());
         self.connection.machine.lend(&mut loan);
@@ -176,21 +212,23 @@ impl<R: Runtime> Exchange<R> {
         outcome
     }
 
-    /// The answer with what of its body has arrived together with its head, usually all of it.
-    fn early(&mut self, head: http::Response<()>, length: BodyLength) -> Answer {
-        let mut answer = Answer { head, length, early: VecDeque::new(), failed: None, over: false };
-        if matches!(length, BodyLength::Empty) {
-            answer.over = true;
-        }
-        while !answer.over && answer.failed.is_none() {
+    /// What of the body has arrived together with the head.
+    fn early(&mut self, length: BodyLength, upgraded: bool) -> Early {
+        let over = matches!(length, BodyLength::Empty) && !upgraded;
+        let mut early = Early { over, ..Early::default() };
+        while !early.over && !upgraded {
             match self.connection.machine.next_event() {
                 Ok(None) => break,
-                Ok(Some(ClientEvent::End)) => answer.over = true,
-                Ok(Some(event)) => answer.early.push_back(event),
-                Err(fault) => answer.failed = Some(self.fault(fault)),
+                Ok(Some(ClientEvent::End)) => early.over = true,
+                Ok(Some(ClientEvent::Data(data))) if early.first.is_none() => early.first = Some(data),
+                Ok(Some(event)) => early.rest.push_back(event),
+                Err(fault) => {
+                    early.failed = Some(Box::new(self.fault(fault)));
+                    break;
+                }
             }
         }
-        answer
+        early
     }
 
     fn turn(&mut self, cx: &mut Context<'_>) -> Poll<Result<ClientEvent, ErrorKind>> {
@@ -219,7 +257,7 @@ impl<R: Runtime> Exchange<R> {
     fn note(&mut self, event: &ClientEvent) -> Result<(), Misuse> {
         let status = match event {
             ClientEvent::Interim(interim) => {
-                self.heard = true;
+                self.connection.state.heard = true;
                 if interim.status() == StatusCode::CONTINUE
                     && let Upload::Held { body, .. } = self.take_held()
                 {
@@ -230,24 +268,24 @@ impl<R: Runtime> Exchange<R> {
             ClientEvent::Response { response, .. } | ClientEvent::Upgraded(response) => response.status(),
             _ => return Ok(()),
         };
-        self.heard = true;
-        self.answered = true;
+        self.connection.state.heard = true;
+        self.connection.state.answered = true;
         // A final answer without 100 (Continue) wants no body (RFC 9110 §10.1.1), and one that is not a success will not
         // be changed by more of it. A success may be the first half of a conversation, so its upload goes on.
-        let over = match self.upload {
+        let over = match self.connection.state.upload {
             Upload::Done | Upload::Abandoned => false,
             Upload::Held { .. } => true,
             Upload::Streaming(_) => !status.is_success(),
         };
         if over {
-            self.upload = Upload::Abandoned;
+            self.connection.state.upload = Upload::Abandoned;
         }
         Ok(())
     }
 
     fn take_held(&mut self) -> Upload<R::Timer> {
-        if matches!(self.upload, Upload::Held { .. }) {
-            std::mem::replace(&mut self.upload, Upload::Done)
+        if matches!(self.connection.state.upload, Upload::Held { .. }) {
+            std::mem::replace(&mut self.connection.state.upload, Upload::Done)
         } else {
             Upload::Done
         }
@@ -255,7 +293,7 @@ impl<R: Runtime> Exchange<R> {
 
     /// Gives the machine what there is of the body. True when there is more that the machine did not take yet.
     fn feed(&mut self, cx: &mut Context<'_>) -> Result<bool, ErrorKind> {
-        if let Upload::Held { timer, until, .. } = &mut self.upload {
+        if let Upload::Held { timer, until, .. } = &mut self.connection.state.upload {
             if timer.poll_deadline(*until, cx).is_pending() {
                 return Ok(false);
             }
@@ -263,13 +301,13 @@ impl<R: Runtime> Exchange<R> {
                 self.release(body).map_err(ErrorKind::Request)?;
             }
         }
-        let machine = &mut self.connection.machine;
-        let Upload::Streaming(stream) = &mut self.upload else { return Ok(false) };
+        let Connection { machine, state, .. } = &mut *self.connection;
+        let Upload::Streaming(stream) = &mut state.upload else { return Ok(false) };
         while machine.queued() < HIGH_WATER {
             let frame = match stream.as_mut().poll_frame(cx) {
                 Poll::Pending => return Ok(false),
                 Poll::Ready(None) => {
-                    self.upload = Upload::Done;
+                    state.upload = Upload::Done;
                     machine.end().map_err(ErrorKind::Request)?;
                     return Ok(false);
                 }
@@ -279,7 +317,7 @@ impl<R: Runtime> Exchange<R> {
                 Ok(data) => machine.send_data(data).map_err(ErrorKind::Request)?,
                 Err(frame) => {
                     if let Ok(trailers) = frame.into_trailers() {
-                        self.upload = Upload::Done;
+                        state.upload = Upload::Done;
                         machine.send_trailers(&trailers).map_err(ErrorKind::Request)?;
                         return Ok(false);
                     }
@@ -291,23 +329,25 @@ impl<R: Runtime> Exchange<R> {
 
     /// Writes what the machine has queued. True when all of it went, so that more can be fed.
     fn write(&mut self, cx: &mut Context<'_>) -> bool {
-        if self.write_error.is_some() || matches!(self.upload, Upload::Abandoned) {
+        if self.connection.state.write_error.is_some()
+            || matches!(self.connection.state.upload, Upload::Abandoned)
+        {
             return false;
         }
-        let Connection { machine, stream, .. } = &mut *self.connection;
+        let Connection { machine, stream, state, .. } = &mut *self.connection;
         while machine.has_transmit() {
             let mut slices = [IoSlice::new(&[]); SLICES];
             let count = machine.poll_transmit(&mut slices);
             match stream.poll_send(cx, slices.get(..count).unwrap_or_default()) {
                 Poll::Pending => return false,
                 Poll::Ready(Ok(written)) => {
-                    self.sent |= written > 0;
+                    state.sent |= written > 0;
                     machine.transmitted(written);
                 }
                 Poll::Ready(Err(error)) => {
                     // The server does not read any more, but what it said before may be there to be read.
-                    self.write_error = Some(error);
-                    self.upload = Upload::Abandoned;
+                    state.write_error = Some(error);
+                    state.upload = Upload::Abandoned;
                     return false;
                 }
             }
@@ -316,8 +356,8 @@ impl<R: Runtime> Exchange<R> {
             Poll::Pending => false,
             Poll::Ready(Ok(())) => true,
             Poll::Ready(Err(error)) => {
-                self.write_error = Some(error);
-                self.upload = Upload::Abandoned;
+                state.write_error = Some(error);
+                state.upload = Upload::Abandoned;
                 false
             }
         }
@@ -346,8 +386,8 @@ impl<R: Runtime> Exchange<R> {
 
     /// Why the answer is not whole, where the transport ended or failed.
     fn ended(&mut self, error: Option<io::Error>) -> ErrorKind {
-        let write_error = self.write_error.take();
-        if self.answered {
+        let write_error = self.connection.state.write_error.take();
+        if self.connection.state.answered {
             let error = error.or(write_error);
             return ErrorKind::PartialBody(error.map_or(PartialBody::Closed, PartialBody::Transport));
         }
@@ -361,14 +401,31 @@ impl<R: Runtime> Exchange<R> {
     fn fault(&mut self, fault: Fault) -> ErrorKind {
         match fault {
             Fault::UnexpectedEofInBody | Fault::ClosedBeforeAnswer => self.ended(None),
-            Fault::UnexpectedEofInHead if self.write_error.is_some() => self.ended(None),
+            Fault::UnexpectedEofInHead if self.connection.state.write_error.is_some() => self.ended(None),
             fault => ErrorKind::Protocol(fault),
         }
     }
 
+    /// Ends the exchange without looking at its answer: if that was all there is, the connection is kept.
+    pub(crate) fn pass_over(mut self) {
+        if self.take_answer().is_some_and(|answer| answer.early.over) {
+            self.finish();
+        }
+    }
+
+    /// This exchange, if more is to come from it after what came early; otherwise it has ended.
+    pub(crate) fn unless_over(self, early: &Early) -> Option<Self> {
+        if early.over {
+            self.finish();
+            return None;
+        }
+        Some(self).filter(|_| early.failed.is_none())
+    }
+
     /// Ends the exchange: the connection goes back to the pool if it has a future, else it is closed.
     pub(crate) fn finish(self) {
-        let whole = matches!(self.upload, Upload::Done) && self.write_error.is_none();
+        let whole = matches!(self.connection.state.upload, Upload::Done)
+            && self.connection.state.write_error.is_none();
         if whole && self.connection.machine.can_reuse() {
             let now = self.client.runtime.now();
             self.client.pool.put(self.connection, now);

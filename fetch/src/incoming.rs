@@ -3,7 +3,6 @@
 //! It owns the connection while more is to come, gives it back to the pool at the end, and closes it when it is dropped
 //! before. What arrived together with the head is held here already, so a small answer frees its connection at once.
 
-use std::collections::VecDeque;
 use std::fmt;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
@@ -17,14 +16,13 @@ use hyperman_transport::Runtime;
 use crate::connect::Stream;
 use crate::deadline::Deadline;
 use crate::error::{Error, ErrorKind};
-use crate::exchange::{Answer, Exchange};
+use crate::exchange::{Early, Exchange};
 
 /// The body of an answer: an [`http_body::Body`].
 pub struct Incoming<R: Runtime> {
     /// The connection, while more is to come from it.
     exchange: Option<Exchange<R>>,
-    early: VecDeque<ClientEvent>,
-    failed: Option<ErrorKind>,
+    early: Early,
     deadline: Deadline<R::Timer>,
     length: BodyLength,
     received: u64,
@@ -33,55 +31,23 @@ pub struct Incoming<R: Runtime> {
 }
 
 impl<R: Runtime> Incoming<R> {
-    pub(crate) fn new(answer: Answer, exchange: Exchange<R>) -> (http::Response<()>, Self) {
-        let Answer { head, length, early, failed, over } = answer;
-        let exchange = if over {
-            exchange.finish();
-            None
-        } else {
-            Some(exchange)
-        };
-        let incoming = Incoming {
-            exchange: exchange.filter(|_| failed.is_none()),
-            early,
-            failed,
-            deadline: Deadline::never(),
-            length,
-            received: 0,
-            limit: u64::MAX,
-            upgraded: false,
-        };
-        (head, incoming)
-    }
-
-    /// No body: the connection is to be taken over.
-    pub(crate) fn upgraded(exchange: Exchange<R>) -> Self {
-        Incoming {
-            exchange: Some(exchange),
-            early: VecDeque::new(),
-            failed: None,
-            deadline: Deadline::never(),
-            length: BodyLength::Empty,
-            received: 0,
-            limit: u64::MAX,
-            upgraded: true,
-        }
-    }
-
-    /// Sets the deadline and the greatest length.
-    pub(crate) fn bound(
-        mut self,
+    /// The body that follows a head which has come on this exchange.
+    pub(crate) fn new(
+        exchange: Exchange<R>,
+        length: BodyLength,
+        early: Early,
+        upgraded: bool,
         deadline: Deadline<R::Timer>,
         limit: Option<u64>,
     ) -> Result<Self, ErrorKind> {
-        self.deadline = deadline;
-        if let Some(limit) = limit {
-            self.limit = limit;
-            if matches!(self.length, BodyLength::Known(length) if length > limit) {
-                return Err(ErrorKind::BodyTooLarge(limit));
-            }
+        if let (Some(limit), BodyLength::Known(length)) = (limit, length)
+            && length > limit
+        {
+            return Err(ErrorKind::BodyTooLarge(limit));
         }
-        Ok(self)
+        let exchange = exchange.unless_over(&early);
+        let limit = limit.unwrap_or(u64::MAX);
+        Ok(Incoming { exchange, early, deadline, length, received: 0, limit, upgraded })
     }
 
     /// The length that the answer announced, in bytes.
@@ -103,10 +69,12 @@ impl<R: Runtime> Incoming<R> {
         if self.upgraded {
             return Poll::Ready(None);
         }
-        let event = if let Some(event) = self.early.pop_front() {
+        let event = if let Some(first) = self.early.first.take() {
+            ClientEvent::Data(first)
+        } else if let Some(event) = self.early.rest.pop_front() {
             event
-        } else if let Some(kind) = self.failed.take() {
-            return Poll::Ready(Some(Err(kind)));
+        } else if let Some(kind) = self.early.failed.take() {
+            return Poll::Ready(Some(Err(*kind)));
         } else if let Some(exchange) = &mut self.exchange {
             if self.deadline.has_passed(cx) {
                 self.exchange = None;
@@ -131,7 +99,7 @@ impl<R: Runtime> Incoming<R> {
                 self.received = self.received.saturating_add(data.len() as u64);
                 if self.received > self.limit {
                     self.exchange = None;
-                    self.early.clear();
+                    self.early = Early::default();
                     return Some(Err(ErrorKind::BodyTooLarge(self.limit)));
                 }
                 Some(Ok(Frame::data(data)))
@@ -216,7 +184,9 @@ impl<R: Runtime> http_body::Body for Incoming<R> {
     }
 
     fn is_end_stream(&self) -> bool {
-        (self.exchange.is_none() || self.upgraded) && self.early.is_empty() && self.failed.is_none()
+        let Early { first, rest, failed, .. } = &self.early;
+        let came = first.is_some() || !rest.is_empty() || failed.is_some();
+        self.upgraded || self.exchange.is_none() && !came
     }
 
     fn size_hint(&self) -> SizeHint {

@@ -4,6 +4,7 @@
 //! (S42). Whether it is still alive is asked when it is taken out. No task watches over idle connections; what is too old goes when the pool is used next.
 
 use std::collections::{HashMap, VecDeque};
+use std::hash::RandomState;
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -58,9 +59,12 @@ pub(crate) struct Pool<C> {
 
 #[derive(Debug)]
 struct Shelves<C> {
+    /// The one that came last, of whatever identity: a caller who asks one server again and again finds it here, by one
+    /// comparison.
+    latest: Option<C>,
     /// Each shelf in the order of `idle_since`, the latest last. An empty shelf stays until the next sweep: its owner
     /// is probably in use and about to come back.
-    by_key: HashMap<Key, VecDeque<C>>,
+    by_key: HashMap<Key, VecDeque<C>, RandomState>,
     total: usize,
     swept: Option<Instant>,
 }
@@ -74,7 +78,10 @@ impl<C: Keep> Pool<C> {
     }
 
     fn new(limits: PoolLimits) -> Self {
-        Pool { limits, shelves: Mutex::new(Shelves { by_key: HashMap::new(), total: 0, swept: None }) }
+        Pool {
+            limits,
+            shelves: Mutex::new(Shelves { latest: None, by_key: HashMap::default(), total: 0, swept: None }),
+        }
     }
 
     /// The connection with this identity that was used last, if one is young enough. The caller checks whether it is
@@ -82,12 +89,7 @@ impl<C: Keep> Pool<C> {
     pub(crate) fn take(&self, key: &Key, now: Instant) -> Option<C> {
         let (taken, _dropped) = self.with(|shelves| {
             let dropped = shelves.sweep(now, &self.limits);
-            let Shelves { by_key, total, .. } = shelves;
-            let taken = by_key.get_mut(key).and_then(VecDeque::pop_back);
-            if taken.is_some() {
-                *total -= 1;
-            }
-            (taken, dropped)
+            (shelves.remove(key), dropped)
         });
         taken.filter(|connection| !self.limits.expired(connection, now))
     }
@@ -98,19 +100,16 @@ impl<C: Keep> Pool<C> {
             return;
         }
         connection.set_idle_since(now);
-        let _dropped = self.with(|shelves| {
-            let dropped = shelves.sweep(now, &self.limits);
-            let evicted = shelves.insert(connection, &self.limits);
-            (dropped, evicted)
-        });
+        let _dropped = self.with(|shelves| shelves.insert(connection, &self.limits));
     }
 
     /// Drops every connection with this identity: one of them was found dead, and the others are of its age.
     pub(crate) fn forget(&self, key: &Key) {
         let _dropped = self.with(|shelves| {
+            let latest = shelves.latest.take_if(|latest| latest.key() == key);
             let shelf = shelves.by_key.remove(key);
-            shelves.total -= shelf.as_ref().map_or(0, VecDeque::len);
-            shelf
+            shelves.total -= shelf.as_ref().map_or(0, VecDeque::len) + usize::from(latest.is_some());
+            (latest, shelf)
         });
     }
 
@@ -118,7 +117,7 @@ impl<C: Keep> Pool<C> {
     pub(crate) fn clear(&self) {
         let _dropped = self.with(|shelves| {
             shelves.total = 0;
-            std::mem::take(&mut shelves.by_key)
+            (shelves.latest.take(), std::mem::take(&mut shelves.by_key))
         });
     }
 
@@ -136,6 +135,7 @@ impl<C: Keep> Shelves<C> {
         let mut dropped = Vec::new();
         if due {
             self.swept = Some(now);
+            dropped.extend(self.latest.take_if(|latest| limits.expired(latest, now)));
             for shelf in self.by_key.values_mut() {
                 while shelf.front().is_some_and(|connection| limits.expired(connection, now)) {
                     dropped.extend(shelf.pop_front());
@@ -147,27 +147,36 @@ impl<C: Keep> Shelves<C> {
         dropped
     }
 
-    /// Puts a connection on its shelf and returns the one that had to make room.
-    fn insert(&mut self, connection: C, limits: &PoolLimits) -> Option<C> {
-        let evicted = if self.total >= limits.total { self.oldest() } else { None };
+    fn remove(&mut self, key: &Key) -> Option<C> {
+        let latest = self.latest.take_if(|latest| latest.key() == key);
+        let removed = latest.or_else(|| self.by_key.get_mut(key)?.pop_back());
+        self.total -= usize::from(removed.is_some());
+        removed
+    }
+
+    /// Keeps a connection and returns those that had to make room.
+    fn insert(&mut self, connection: C, limits: &PoolLimits) -> [Option<C>; 2] {
+        let room = if self.total >= limits.total { self.oldest() } else { None };
         self.total += 1;
-        let shelf = match self.by_key.get_mut(connection.key()) {
+        let Some(previous) = self.latest.replace(connection) else { return [room, None] };
+        let same = self.latest.as_ref().is_some_and(|latest| latest.key() == previous.key());
+        let shelf = match self.by_key.get_mut(previous.key()) {
             Some(shelf) => shelf,
-            None => self.by_key.entry(connection.key().clone()).or_default(),
+            None => self.by_key.entry(previous.key().clone()).or_default(),
         };
-        shelf.push_back(connection);
-        if shelf.len() > limits.per_host {
+        shelf.push_back(previous);
+        if shelf.len() + usize::from(same) > limits.per_host {
             self.total -= 1;
-            return shelf.pop_front();
+            return [room, shelf.pop_front()];
         }
-        evicted
+        [room, None]
     }
 
     /// Takes the connection out that has been idle for longest.
     fn oldest(&mut self) -> Option<C> {
         let fronts = self.by_key.values_mut().filter(|shelf| !shelf.is_empty());
-        let shelf = fronts.min_by_key(|shelf| shelf.front().map(Keep::idle_since))?;
-        let oldest = shelf.pop_front()?;
+        let shelf = fronts.min_by_key(|shelf| shelf.front().map(Keep::idle_since));
+        let oldest = shelf.and_then(VecDeque::pop_front).or_else(|| self.latest.take())?;
         self.total -= 1;
         Some(oldest)
     }
@@ -226,7 +235,8 @@ mod tests {
 
     fn total(pool: &Pool<Kept>) -> usize {
         let shelves = pool.shelves.lock().expect("lock");
-        assert_eq!(shelves.total, shelves.by_key.values().map(VecDeque::len).sum::<usize>());
+        let shelved = shelves.by_key.values().map(VecDeque::len).sum::<usize>();
+        assert_eq!(shelves.total, shelved + usize::from(shelves.latest.is_some()));
         shelves.total
     }
 
@@ -273,8 +283,8 @@ mod tests {
         let later = now + Duration::from_secs(200);
         pool.put(kept(&key_a, 3, later), later);
         pool.put(kept(&key("b"), 4, later), later + Duration::from_secs(50));
-        assert_eq!(total(&pool), 1);
-        assert_eq!(pool.shelves.lock().expect("lock").by_key.len(), 1);
+        pool.take(&key("c"), later + Duration::from_secs(51));
+        assert_eq!(pool.shelves.lock().expect("lock").by_key.len(), 0);
     }
 
     #[test]

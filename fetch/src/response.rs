@@ -21,7 +21,7 @@ pub struct Response<R: Runtime> {
     head: http::Response<()>,
     url: Url,
     peer: SocketAddr,
-    trailers: Option<HeaderMap>,
+    trailers: Option<Box<HeaderMap>>,
     body: Incoming<R>,
 }
 
@@ -87,14 +87,14 @@ impl<R: Runtime> Response<R> {
             let Some(frame) = frame else { return Ok(None) };
             match frame.map_err(|error| error.about(&self.url))?.into_data() {
                 Ok(data) => return Ok(Some(data)),
-                Err(frame) => self.trailers = frame.into_trailers().ok(),
+                Err(frame) => self.trailers = frame.into_trailers().ok().map(Box::new),
             }
         }
     }
 
     /// The trailers, once [`chunk`](Self::chunk) has come to the end.
     pub fn trailers(&self) -> Option<&HeaderMap> {
-        self.trailers.as_ref()
+        self.trailers.as_deref()
     }
 
     /// The whole body.

@@ -3,6 +3,8 @@
 //! One [`Url`] type, the WHATWG's, feeds the pool key, the name that is resolved, `Host`, the request target and the
 //! redirect rules, so no two of them can read a URL differently (S46).
 
+use std::cell::RefCell;
+
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use http::HeaderValue;
@@ -94,8 +96,46 @@ mod sealed {
     impl Sealed for &url::Url {}
 }
 
-/// Parses an absolute URL that can be asked for.
+thread_local! {
+    static PARSED: RefCell<[Option<Parsed>; SLOTS]> = const { RefCell::new([const { None }; SLOTS]) };
+}
+
+/// A text and the URL that it is.
+struct Parsed {
+    text: Box<str>,
+    url: Url,
+}
+
+/// How many URLs a thread remembers the parsed form of: parsing one costs as much as half a request, and a program
+/// that is busy asks for the same ones again and again.
+const SLOTS: usize = 16;
+
+/// The longest text that is remembered, in bytes.
+const REMEMBERED: usize = 256;
+
+/// Parses an absolute URL that can be asked for, or remembers it.
 pub(crate) fn parse(text: &str) -> Result<Url, Error> {
+    if text.len() > REMEMBERED {
+        return parse_anew(text);
+    }
+    // The end and the length tell most URLs of one server apart. A slot that is fought over costs no more than parsing.
+    let end = text.as_bytes().last_chunk().map_or(0, |end| u64::from_ne_bytes(*end));
+    let sum = (end ^ text.len() as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
+    let sum = usize::try_from(sum).unwrap_or_default();
+    PARSED.with_borrow_mut(|slots| {
+        let Some(slot) = slots.get_mut(sum % SLOTS) else { return parse_anew(text) };
+        match slot {
+            Some(known) if *known.text == *text => Ok(known.url.clone()),
+            _ => {
+                let url = parse_anew(text)?;
+                *slot = Some(Parsed { text: text.into(), url: url.clone() });
+                Ok(url)
+            }
+        }
+    })
+}
+
+fn parse_anew(text: &str) -> Result<Url, Error> {
     // The WHATWG's parser drops tabs and line breaks wherever they stand. Somebody who glued two lines together should
     // hear of it instead of asking another host than the one that is seen.
     if text.bytes().any(|byte| byte.is_ascii_control()) {
