@@ -135,6 +135,7 @@ impl Signals {
 }
 
 impl Drop for Signals {
+    /// Unregistering waits for handlers that run at the moment; only then the socket pair closes.
     fn drop(&mut self) {
         for id in self.registered.drain(..) {
             signal_hook_registry::unregister(id);
@@ -154,8 +155,9 @@ impl Noted {
     /// Runs in the signal handler.
     fn note(&self, bit: usize) {
         self.pending.fetch_or(1 << bit, Ordering::Release);
-        // When the socket is full, the task will be woken by what is in it.
-        let _ = rustix::net::send(&self.write, &[1], SendFlags::DONTWAIT | SendFlags::NOSIGNAL);
+        // It does not block. When the socket is full, the task will be woken by what is in it. The other end is open:
+        // it closes after the last handler has returned (see the drop of `Signals`), so this raises no SIGPIPE.
+        let _ = rustix::net::send(&self.write, &[1], SendFlags::empty());
     }
 
     fn take(&self) -> Option<Signal> {
