@@ -1,6 +1,7 @@
 //! Frames written by hand, and endpoints driven in memory under virtual time.
 #![allow(dead_code, clippy::disallowed_methods, clippy::unwrap_used, clippy::indexing_slicing)]
 
+pub mod exchange;
 pub mod pair;
 pub mod raw;
 
