@@ -53,9 +53,10 @@ impl Reading {
                 take(buffer, *left).inspect(|data| *left -= data.len() as u64).map(Piece::Data)
             }
             Framing::Chunked(chunked) => chunked.next(buffer, allowed, limits)?,
-            Framing::UntilClose => match take(buffer, u64::MAX) {
-                Some(data) if data.len() as u64 > allowed => return Err(Error::BodyTooLarge),
+            // What still fits is given out first, so that it does not matter how much came at once.
+            Framing::UntilClose => match take(buffer, allowed) {
                 Some(data) => Some(Piece::Data(data)),
+                None if !buffer.is_empty() => return Err(Error::BodyTooLarge),
                 None if eof => Some(Piece::End),
                 None => None,
             },

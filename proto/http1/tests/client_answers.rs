@@ -383,6 +383,19 @@ fn s16_limits_of_answers() {
 }
 
 #[test]
+fn s16_a_body_without_a_length_is_held_to_the_limit_too() {
+    let config = ClientConfig { limits: Limits { body: 4, ..Limits::default() }, ..ClientConfig::default() };
+    let input = b"HTTP/1.1 200 x\r\n\r\nabcde";
+    client_vector_with(
+        &config,
+        GET,
+        input,
+        true,
+        &["200 HTTP/1.1 UntilClose", "data abcd", "error body too large"],
+    );
+}
+
+#[test]
 fn s49_nothing_that_was_not_asked_for_becomes_an_answer() {
     let mut machine = client();
     client_input(&mut machine, b"HTTP/1.1 200 OK\r\n\r\n");
