@@ -1,6 +1,6 @@
 //! `httpwg`, a suite of RFC 9113 that checks exact error codes, against the server: with a handler that answers at once
 //! and with one that reads the body first. `./test` installs the program.
-#![allow(clippy::expect_used)] // a test fails where it panics
+#![allow(clippy::expect_used, clippy::indexing_slicing)] // a test fails where it panics
 
 use std::convert::Infallible;
 use std::process::Command;
