@@ -9,12 +9,12 @@ use std::task::{Context, Poll, ready};
 use http::header::{EXPECT, HOST};
 use http::{HeaderMap, HeaderValue, Method, Version};
 use hyperman_http1::{Error as Fault, PreparedFields};
-use hyperman_transport::Runtime;
+use hyperman_transport::{Runtime, Socket};
 use url::{Host, Url};
 
 use crate::body::Body;
 use crate::client::{Inner, Redirects};
-use crate::connect::Race;
+use crate::connect::{Race, Stream};
 use crate::connection::{Connection, PlainHead};
 use crate::deadline::Deadline;
 use crate::error::{Error, ErrorKind, RedirectFault, UrlFault};
@@ -155,7 +155,7 @@ impl<R: Runtime> Call<R> {
     /// One request and the head of its answer: on a kept connection if there is one, and once more on a new one if that
     /// turns out to be dead.
     async fn ask(&mut self, body: Body) -> Result<Exchange<R>, Error> {
-        let key = Key { origin: Origin::of(&self.url)?, local: self.client.config.local_address };
+        let key = self.key()?;
         let spare = body.again();
         let Some(kept) = poll_fn(|cx| Poll::Ready(self.kept(cx, &key))).await else {
             let connection = self.connect(&key).await?;
@@ -211,9 +211,55 @@ impl<R: Runtime> Call<R> {
                 ErrorKind::Connect { authority, source }
             }),
         });
-        let (peer, stream) = winner.await?;
+        let (peer, socket) = winner.await?;
+        let stream = self.secure(key, socket, &mut limit).await?;
         self.notify(Notice::Connected { peer, reused: false });
         Ok(Connection::new(stream, &client.config, key.clone(), peer, client.runtime.now()))
+    }
+
+    /// The identity of the connection that the request needs.
+    fn key(&self) -> Result<Key, ErrorKind> {
+        let origin = Origin::of(&self.url)?;
+        let encrypted = origin.scheme.is_encrypted();
+        let key = Key::plain(origin, self.client.config.local_address);
+        #[cfg(feature = "tls")]
+        if encrypted {
+            let tls = self.client.config.tls.get(&self.parts.tls).map_err(ErrorKind::TlsConfig)?;
+            return Ok(Key { tls: Some(tls.id()), ..key });
+        }
+        debug_assert!(!encrypted, "without TLS no URL is taken that needs it");
+        Ok(key)
+    }
+
+    /// The stream over a socket that has just connected, with its handshake done where the origin asks for one.
+    #[cfg(feature = "tls")]
+    async fn secure(
+        &mut self,
+        key: &Key,
+        socket: Socket<R::Source>,
+        limit: &mut Deadline<R::Timer>,
+    ) -> Result<Stream<R::Source>, ErrorKind> {
+        if !key.origin.scheme.is_encrypted() {
+            return Ok(Stream::Plain(socket));
+        }
+        let tls = self.client.config.tls.get(&self.parts.tls).map_err(ErrorKind::TlsConfig)?;
+        let mut stream = Box::new(tls.stream(socket, &key.origin.host.to_string()).map_err(ErrorKind::Tls)?);
+        poll_fn(|cx| match self.passed(limit, cx) {
+            Some(kind) => Poll::Ready(Err(kind)),
+            None => stream.poll_handshake(cx).map_err(ErrorKind::Tls),
+        })
+        .await?;
+        Ok(Stream::Tls(stream))
+    }
+
+    #[cfg(not(feature = "tls"))]
+    async fn secure(
+        &mut self,
+        _key: &Key,
+        socket: Socket<R::Source>,
+        _limit: &mut Deadline<R::Timer>,
+    ) -> Result<Stream<R::Source>, ErrorKind> {
+        Ok(Stream::Plain(socket))
     }
 
     async fn resolve(

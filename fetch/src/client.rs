@@ -50,6 +50,8 @@ pub(crate) struct Config {
     pub(crate) addresses: HashMap<String, Arc<[SocketAddr]>>,
     pub(crate) local_address: Option<IpAddr>,
     pub(crate) resolver: Resolver,
+    #[cfg(feature = "tls")]
+    pub(crate) tls: crate::tls::Settings,
 }
 
 /// Whether redirects are followed.
@@ -153,6 +155,8 @@ impl Config {
             addresses: HashMap::new(),
             local_address: None,
             resolver: Resolver::new(),
+            #[cfg(feature = "tls")]
+            tls: crate::tls::Settings::default(),
         }
     }
 }
@@ -224,6 +228,15 @@ impl<R: Runtime> ClientBuilder<R> {
     #[must_use]
     pub fn limits(mut self, limits: Limits) -> Self {
         self.limits = limits;
+        self
+    }
+
+    /// Whom to trust, and how to prove who we are, for `https`. By default the system's roots are trusted, or the bundled
+    /// ones where it has none, and no certificate is shown.
+    #[cfg(feature = "tls")]
+    #[must_use]
+    pub fn tls(mut self, tls: &crate::tls::ClientTls) -> Self {
+        self.config.tls = crate::tls::Settings::of(tls);
         self
     }
 

@@ -12,6 +12,8 @@ use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
 use bytes::BytesMut;
+#[cfg(feature = "tls")]
+use hyperman_transport::tls::TlsStream;
 use hyperman_transport::{ArmReadiness, ByteStream, Connect, Runtime, Socket, Timer, connect_tcp};
 use rustix::net::RecvFlags;
 
@@ -24,18 +26,28 @@ const HEAD_START: Duration = Duration::from_millis(250);
 pub enum Stream<S> {
     /// A plain TCP connection.
     Plain(Socket<S>),
+    /// TLS over one.
+    #[cfg(feature = "tls")]
+    Tls(Box<TlsStream<Socket<S>>>),
 }
 
 impl<S: ArmReadiness> Stream<S> {
-    /// Looks whether something can be read, without taking it: `WouldBlock` says that nothing can.
-    pub(crate) fn peek(&self) -> io::Result<()> {
-        let socket = match self {
-            Stream::Plain(socket) => socket.as_fd(),
-        };
-        let flags = RecvFlags::PEEK | RecvFlags::DONTWAIT;
-        rustix::net::recv(socket, &mut [0; 1], flags)?;
-        Ok(())
+    /// Looks whether something can be read, without taking it: `WouldBlock` says that nothing can. `None` where bytes on
+    /// the socket are not yet ones for us: a TLS server may send tickets at any time.
+    pub(crate) fn peek(&self) -> Option<io::Result<()>> {
+        match self {
+            Stream::Plain(socket) => Some(peek(socket)),
+            #[cfg(feature = "tls")]
+            Stream::Tls(_) => None,
+        }
     }
+}
+
+fn peek<S: ArmReadiness>(socket: &Socket<S>) -> io::Result<()> {
+    let socket = socket.as_fd();
+    let flags = RecvFlags::PEEK | RecvFlags::DONTWAIT;
+    rustix::net::recv(socket, &mut [0; 1], flags)?;
+    Ok(())
 }
 
 impl<S: ArmReadiness> ByteStream for Stream<S> {
@@ -43,6 +55,8 @@ impl<S: ArmReadiness> ByteStream for Stream<S> {
     fn poll_recv(&mut self, cx: &mut Context<'_>, buf: &mut BytesMut) -> Poll<io::Result<usize>> {
         match self {
             Stream::Plain(socket) => socket.poll_recv(cx, buf),
+            #[cfg(feature = "tls")]
+            Stream::Tls(tls) => tls.poll_recv(cx, buf),
         }
     }
 
@@ -50,6 +64,8 @@ impl<S: ArmReadiness> ByteStream for Stream<S> {
     fn poll_send(&mut self, cx: &mut Context<'_>, data: &[IoSlice<'_>]) -> Poll<io::Result<usize>> {
         match self {
             Stream::Plain(socket) => socket.poll_send(cx, data),
+            #[cfg(feature = "tls")]
+            Stream::Tls(tls) => tls.poll_send(cx, data),
         }
     }
 
@@ -57,12 +73,16 @@ impl<S: ArmReadiness> ByteStream for Stream<S> {
     fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         match self {
             Stream::Plain(socket) => socket.poll_flush(cx),
+            #[cfg(feature = "tls")]
+            Stream::Tls(tls) => tls.poll_flush(cx),
         }
     }
 
     fn poll_close_write(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         match self {
             Stream::Plain(socket) => socket.poll_close_write(cx),
+            #[cfg(feature = "tls")]
+            Stream::Tls(tls) => tls.poll_close_write(cx),
         }
     }
 }
@@ -95,7 +115,7 @@ impl<R: Runtime> Race<R> {
     }
 
     /// Ready with the first connection that comes about, or with the last failure.
-    pub(crate) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<(SocketAddr, Stream<R::Source>)>> {
+    pub(crate) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<(SocketAddr, Socket<R::Source>)>> {
         loop {
             if let Some(winner) = self.poll_running(cx) {
                 return Poll::Ready(Ok(winner));
@@ -116,12 +136,12 @@ impl<R: Runtime> Race<R> {
         }
     }
 
-    fn poll_running(&mut self, cx: &mut Context<'_>) -> Option<(SocketAddr, Stream<R::Source>)> {
+    fn poll_running(&mut self, cx: &mut Context<'_>) -> Option<(SocketAddr, Socket<R::Source>)> {
         let mut index = 0;
         while let Some((address, connect)) = self.running.get_mut(index) {
             let address = *address;
             match Pin::new(connect).poll(cx) {
-                Poll::Ready(Ok(socket)) => return Some((address, Stream::Plain(socket))),
+                Poll::Ready(Ok(socket)) => return Some((address, socket)),
                 Poll::Ready(Err(error)) => {
                     self.failure = Some(error);
                     self.running.swap_remove(index);

@@ -70,8 +70,10 @@ impl<R: Runtime> Connection<R> {
         if !self.machine.can_reuse() {
             return false;
         }
-        if now.saturating_duration_since(self.idle_since) >= MOMENT {
-            return matches!(self.stream.peek(), Err(error) if error.kind() == io::ErrorKind::WouldBlock);
+        if now.saturating_duration_since(self.idle_since) >= MOMENT
+            && let Some(seen) = self.stream.peek()
+        {
+            return matches!(seen, Err(error) if error.kind() == io::ErrorKind::WouldBlock);
         }
         let mut storage = loan::take();
         let outcome = self.stream.poll_recv(cx, &mut storage);

@@ -66,6 +66,10 @@ impl Error {
 
     /// Whether no connection came about.
     pub fn is_connect(&self) -> bool {
+        #[cfg(feature = "tls")]
+        if matches!(self.inner.kind, ErrorKind::Tls(_) | ErrorKind::TlsConfig(_)) {
+            return true;
+        }
         matches!(
             self.inner.kind,
             ErrorKind::Connect { .. }
@@ -116,6 +120,10 @@ impl std::error::Error for Error {
             | ErrorKind::Loop(source) => Some(source),
             ErrorKind::Protocol(source) => Some(source),
             ErrorKind::Json(source) => Some(source),
+            #[cfg(feature = "tls")]
+            ErrorKind::Tls(source) => Some(source),
+            #[cfg(feature = "tls")]
+            ErrorKind::TlsConfig(source) => Some(source),
             _ => None,
         }
     }
@@ -159,6 +167,12 @@ pub enum ErrorKind {
         /// What the last address said.
         source: io::Error,
     },
+    /// There is no TLS connection: the certificate is not to be trusted, or the handshake failed.
+    #[cfg(feature = "tls")]
+    Tls(hyperman_transport::tls::Error),
+    /// The TLS configuration cannot be had.
+    #[cfg(feature = "tls")]
+    TlsConfig(hyperman_transport::tls::ConfigError),
     /// The connect deadline passed: names looked up and handshakes included.
     ConnectTimeout,
     /// The total deadline passed.
@@ -246,6 +260,10 @@ impl fmt::Display for ErrorKind {
             ErrorKind::Connect { authority, source } => {
                 write!(f, "failed to connect to {}: {source}", authority.escape_debug())
             }
+            #[cfg(feature = "tls")]
+            ErrorKind::Tls(error) => error.fmt(f),
+            #[cfg(feature = "tls")]
+            ErrorKind::TlsConfig(error) => error.fmt(f),
             ErrorKind::ConnectTimeout => f.write_str("connecting took too long"),
             ErrorKind::Timeout => f.write_str("the exchange took too long"),
             ErrorKind::Send(error) => write!(f, "sending failed: {error}"),

@@ -48,6 +48,8 @@ pub mod request;
 mod resolve;
 pub mod response;
 mod target;
+#[cfg(feature = "tls")]
+pub mod tls;
 
 #[cfg(feature = "native")]
 pub mod blocking;

@@ -39,6 +39,21 @@ pub(crate) struct Key {
     pub(crate) origin: Origin,
     /// The address the connection comes from, where the client asks for one.
     pub(crate) local: Option<IpAddr>,
+    /// Which TLS configuration it was made with (S42): trust, certificate, protocols.
+    #[cfg(feature = "tls")]
+    pub(crate) tls: Option<hyperman_transport::tls::ConfigId>,
+}
+
+impl Key {
+    /// The identity of a connection without TLS.
+    pub(crate) fn plain(origin: Origin, local: Option<IpAddr>) -> Self {
+        Key {
+            origin,
+            local,
+            #[cfg(feature = "tls")]
+            tls: None,
+        }
+    }
 }
 
 /// What the pool must know of the things it keeps.
@@ -226,7 +241,7 @@ mod tests {
 
     fn key(host: &str) -> Key {
         let host = Host::Domain(host.to_owned());
-        Key { origin: Origin { scheme: Scheme::Http, host, port: 80 }, local: None }
+        Key::plain(Origin { scheme: Scheme::Http, host, port: 80 }, None)
     }
 
     fn kept(key: &Key, id: u32, now: Instant) -> Kept {
@@ -314,10 +329,8 @@ mod tests {
             Just(Some(IpAddr::from([127, 0, 0, 1]))),
             Just(Some(IpAddr::from([127, 0, 0, 2]))),
         ];
-        (host, prop_oneof![Just(80), Just(81)], local).prop_map(|(host, port, local)| Key {
-            origin: Origin { scheme: Scheme::Http, host, port },
-            local,
-        })
+        (host, prop_oneof![Just(80), Just(81)], local)
+            .prop_map(|(host, port, local)| Key::plain(Origin { scheme: Scheme::Http, host, port }, local))
     }
 
     proptest! {

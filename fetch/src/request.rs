@@ -39,6 +39,8 @@ pub(crate) struct Parts {
     pub(crate) expect_continue: Option<Duration>,
     pub(crate) max_body: Option<u64>,
     pub(crate) watch: Option<Watcher>,
+    #[cfg(feature = "tls")]
+    pub(crate) tls: crate::tls::Choice,
 }
 
 pub(crate) type Watcher = Box<dyn FnMut(Notice<'_>) + Send>;
@@ -47,6 +49,21 @@ impl<R: Runtime> RequestBuilder<R> {
     pub(crate) fn new(client: Arc<Inner<R>>, method: Method, url: Result<Url, Error>) -> Self {
         let parts = Box::new(Parts::new(&client.config, method, url));
         RequestBuilder { client, parts }
+    }
+
+    /// Uses this TLS configuration instead of the client's. Connections made with different ones are never shared.
+    #[cfg(feature = "tls")]
+    pub fn tls(mut self, tls: &crate::tls::ClientTls) -> Self {
+        self.parts.tls = crate::tls::Choice::Own(tls.clone());
+        self
+    }
+
+    /// Takes any certificate for this request and those it is redirected to: anybody on the way can read and change
+    /// what is exchanged. For tests and for machines of one's own.
+    #[cfg(feature = "tls")]
+    pub fn danger_accept_invalid_certificates(mut self) -> Self {
+        self.parts.tls = crate::tls::Choice::Unverified;
+        self
     }
 
     /// Adds a field; one of the same name stays beside it.
@@ -228,6 +245,8 @@ impl Parts {
             expect_continue: None,
             max_body: config.max_body,
             watch: None,
+            #[cfg(feature = "tls")]
+            tls: crate::tls::Choice::Usual,
         };
         if let Ok(url) = &mut parts.url {
             match target::take_credentials(url) {

@@ -17,12 +17,21 @@ use crate::error::{Error, ErrorKind, UrlFault};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Scheme {
     Http,
+    #[cfg(feature = "tls")]
+    Https,
 }
 
 impl Scheme {
+    /// Whether it is spoken over TLS.
+    pub(crate) fn is_encrypted(self) -> bool {
+        !matches!(self, Scheme::Http)
+    }
+
     fn default_port(self) -> u16 {
         match self {
             Scheme::Http => 80,
+            #[cfg(feature = "tls")]
+            Scheme::Https => 443,
         }
     }
 }
@@ -40,6 +49,8 @@ impl Origin {
     pub(crate) fn of(url: &Url) -> Result<Self, ErrorKind> {
         let scheme = match url.scheme() {
             "http" => Scheme::Http,
+            #[cfg(feature = "tls")]
+            "https" => Scheme::Https,
             other => return Err(ErrorKind::SchemeNotSupported(other.to_owned())),
         };
         let host = url.host().ok_or(ErrorKind::Url(UrlFault::NoHost))?.to_owned();
@@ -150,6 +161,8 @@ fn parse_anew(text: &str) -> Result<Url, Error> {
 pub(crate) fn accept(url: &Url) -> Result<(), ErrorKind> {
     match url.scheme() {
         "http" => {}
+        #[cfg(feature = "tls")]
+        "https" => {}
         other => return Err(ErrorKind::SchemeNotSupported(other.to_owned())),
     }
     match url.host() {

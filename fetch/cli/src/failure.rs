@@ -69,6 +69,9 @@ fn code(kind: &ErrorKind) -> u8 {
         ErrorKind::Url(_) | ErrorKind::Redirect(RedirectFault::BadLocation) => 3,
         ErrorKind::Resolve { .. } | ErrorKind::ResolverBusy => 6,
         ErrorKind::Connect { .. } => 7,
+        ErrorKind::Tls(error) if error.is_certificate() => 60,
+        ErrorKind::Tls(_) => 35,
+        ErrorKind::TlsConfig(_) => 58,
         ErrorKind::Protocol(fault) => match fault {
             Fault::UnsupportedVersion(_) => 1,
             Fault::FieldTooLong

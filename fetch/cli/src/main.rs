@@ -18,6 +18,7 @@ mod transfer;
 use std::process::ExitCode;
 
 use clap::Parser as _;
+use hyperman_fetch::tls::{Authorities, ClientTls, Identity, OFFERED};
 use hyperman_fetch::{Client, Redirects};
 use hyperman_loop::Handle;
 
@@ -42,7 +43,10 @@ async fn run(handle: Handle, options: &Options) -> u8 {
         Ok(question) => question,
         Err(failure) => return tell(options, &failure),
     };
-    let client = client(handle, options);
+    let client = match client(handle, options) {
+        Ok(client) => client,
+        Err(failure) => return tell(options, &failure),
+    };
     let mut code = 0;
     for (index, url) in options.urls.iter().enumerate() {
         if let Err(failure) = transfer::transfer(&client, options, &question, index, url).await {
@@ -52,7 +56,7 @@ async fn run(handle: Handle, options: &Options) -> u8 {
     code
 }
 
-fn client(handle: Handle, options: &Options) -> Client<Handle> {
+fn client(handle: Handle, options: &Options) -> Result<Client<Handle>, Failure> {
     let redirects = if options.location { Redirects::Follow(options.max_redirs) } else { Redirects::Stay };
     let mut builder = Client::builder(handle)
         .redirects(redirects)
@@ -65,7 +69,32 @@ fn client(handle: Handle, options: &Options) -> Client<Handle> {
     for (host, address) in &options.resolve {
         builder = builder.resolve(host, [*address]);
     }
-    builder.build()
+    if let Some(tls) = tls(options)? {
+        builder = builder.tls(&tls);
+    }
+    Ok(builder.build())
+}
+
+/// The TLS configuration, where the options ask for another than the usual one.
+fn tls(options: &Options) -> Result<Option<ClientTls>, Failure> {
+    if !options.insecure && options.cacert.is_none() && options.cert.is_none() {
+        return Ok(None);
+    }
+    let mut builder = ClientTls::builder().alpn(OFFERED);
+    if let Some(file) = &options.cacert {
+        builder = builder.only_authorities(Authorities::from_file(file));
+    }
+    if let Some(certificate) = &options.cert {
+        builder =
+            builder.identity(Identity::from_files(certificate, options.key.as_ref().unwrap_or(certificate)));
+    }
+    if options.insecure {
+        builder = builder.danger_accept_invalid_certificates();
+    }
+    builder
+        .build()
+        .map(Some)
+        .map_err(|error| Failure::new(if options.cert.is_some() { 58 } else { 77 }, error.to_string()))
 }
 
 fn tell(options: &Options, failure: &Failure) -> u8 {

@@ -93,6 +93,22 @@ pub(crate) struct Options {
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     pub(crate) connect_timeout: Option<Duration>,
 
+    /// Takes any certificate: anybody on the way can read and change what is exchanged
+    #[arg(short = 'k', long)]
+    pub(crate) insecure: bool,
+
+    /// Trusts the authorities in this file (PEM) instead of the system's
+    #[arg(long, value_name = "FILE")]
+    pub(crate) cacert: Option<PathBuf>,
+
+    /// Shows this certificate (PEM, with its chain) to the server
+    #[arg(short = 'E', long, value_name = "FILE")]
+    pub(crate) cert: Option<PathBuf>,
+
+    /// The private key of --cert (PEM), if it is not in the same file
+    #[arg(long, value_name = "FILE", requires = "cert")]
+    pub(crate) key: Option<PathBuf>,
+
     /// Follows redirects
     #[arg(short = 'L', long)]
     pub(crate) location: bool,
