@@ -2,17 +2,15 @@
 
 use std::convert::Infallible;
 use std::future::{pending, poll_fn};
-use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Request, Response, StatusCode};
-use http_body::Frame;
 use http_body_util::{BodyExt, Full};
 use hyperman::{Body, Interim, service_fn};
+use hyperman_tests::body::Pieces;
 use hyperman_tests::peer::Peer;
 
 type Text = Full<Bytes>;
@@ -149,26 +147,6 @@ fn trailers_come_after_the_body_and_apart_from_the_head() {
         peer.send("1\r\na\r\n").send("0\r\nX-Sum: 97\r\n\r\n");
         assert_eq!(peer.answer().text(), "\"97\"");
     });
-}
-
-/// A body of 64 KiB pieces that counts how many were asked for.
-struct Pieces {
-    left: usize,
-    made: Arc<AtomicUsize>,
-}
-
-impl http_body::Body for Pieces {
-    type Data = Bytes;
-    type Error = Infallible;
-
-    fn poll_frame(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
-        if self.left == 0 {
-            return Poll::Ready(None);
-        }
-        self.left -= 1;
-        self.made.fetch_add(1, Ordering::SeqCst);
-        Poll::Ready(Some(Ok(Frame::data(Bytes::from_static(&[b'x'; 65_536])))))
-    }
 }
 
 #[test]

@@ -7,8 +7,14 @@
 // All of this is part of tests, where a panic is a failure with its place.
 #![allow(clippy::expect_used, clippy::indexing_slicing)]
 
+pub mod body;
 pub mod chaos;
 pub mod peer;
+pub mod script;
+
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::thread;
+use std::time::Duration;
 
 use hyperman::Shutdown;
 
@@ -19,5 +25,28 @@ pub struct EndOnDrop(pub Shutdown);
 impl Drop for EndOnDrop {
     fn drop(&mut self) {
         self.0.cut();
+    }
+}
+
+/// How long a case may take before it counts as hanging, 60 s: none takes a tenth of it.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Runs a case in a thread of its own, and fails when it does not end.
+///
+/// # Panics
+/// When the case does, or hangs.
+pub fn watched(case: impl FnOnce() + Send + 'static) {
+    let (tell, told) = mpsc::channel();
+    let running = thread::spawn(move || {
+        case();
+        let _ = tell.send(());
+    });
+    match told.recv_timeout(PATIENCE) {
+        Err(RecvTimeoutError::Timeout) => panic!("the case hangs"),
+        Ok(()) | Err(RecvTimeoutError::Disconnected) => {
+            if let Err(panic) = running.join() {
+                std::panic::resume_unwind(panic);
+            }
+        }
     }
 }

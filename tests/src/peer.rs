@@ -7,7 +7,7 @@ use std::time::Duration;
 /// How long a peer waits for anything before its test fails, 20 s: nothing here takes a tenth of it.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// A connection to the server under test.
+/// A connection to the server or client under test.
 #[derive(Debug)]
 pub struct Peer {
     stream: TcpStream,
@@ -46,7 +46,14 @@ impl Peer {
     /// # Panics
     /// When it cannot: a peer is part of a test.
     pub fn connect(address: SocketAddr) -> Self {
-        let stream = TcpStream::connect(address).expect("connect");
+        Self::over(TcpStream::connect(address).expect("connect"))
+    }
+
+    /// The peer at this end of a connection.
+    ///
+    /// # Panics
+    /// When the socket cannot be set up.
+    pub fn over(stream: TcpStream) -> Self {
         stream.set_read_timeout(Some(PATIENCE)).expect("read timeout");
         stream.set_write_timeout(Some(PATIENCE)).expect("write timeout");
         stream.set_nodelay(true).expect("nodelay");
@@ -75,6 +82,14 @@ impl Peer {
 
     /// Closes with a reset instead of an orderly end.
     pub fn reset(self) {
+        self.reset_on_close();
+    }
+
+    /// Makes the close of this connection a reset.
+    ///
+    /// # Panics
+    /// When the socket refuses.
+    pub fn reset_on_close(&self) {
         let socket = rustix::net::sockopt::set_socket_linger(&self.stream, Some(Duration::ZERO));
         socket.expect("linger");
     }

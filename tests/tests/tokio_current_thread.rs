@@ -18,3 +18,9 @@ mod server {
     include!("../cases/harness.rs");
     include!("../cases/server.rs");
 }
+
+mod client {
+    use super::{Rt, block_on};
+
+    include!("../cases/client.rs");
+}

@@ -71,6 +71,7 @@ struct State {
     clock: Clock,
     /// Grows with everything that happens, so that the clock sees when nothing does.
     activity: u64,
+    turns: u64,
 }
 
 impl World {
@@ -82,16 +83,22 @@ impl World {
 impl<R: Runtime> Chaos<R> {
     /// A made-up network around `inner`.
     pub fn new(inner: R, seed: u64, troubles: Troubles) -> Self {
-        let state = State { random: Random::new(seed), clock: Clock::new(Instant::now()), activity: 0 };
+        let state =
+            State { random: Random::new(seed), clock: Clock::new(Instant::now()), activity: 0, turns: 0 };
         let (sources, timers) = (AtomicUsize::new(0), AtomicUsize::new(0));
         Chaos { inner, world: Arc::new(World { troubles, state: Mutex::new(state), sources, timers }) }
     }
 
     /// The future that turns the clock forward; to be run beside what is tested, for as long as that runs.
-    /// `quiet_turns` is after how many of its polls without anything happening nothing more will happen by itself: a
-    /// few on a loop that asks for events in every turn.
-    pub fn ticking(&self, quiet_turns: u32) -> Ticking {
-        Ticking::new(Arc::clone(&self.world), quiet_turns)
+    /// `quiet_turns` is after how many turns of the loop without anything happening nothing more will happen by itself:
+    /// a few on a loop that asks for events in every turn.
+    pub fn ticking(&self, quiet_turns: u32) -> Ticking<R> {
+        Ticking::new(Arc::clone(&self.world), self.inner.clone(), quiet_turns)
+    }
+
+    /// How many turns of the loop [`ticking`](Self::ticking) has seen.
+    pub fn turns(&self) -> u64 {
+        self.world.lock().turns
     }
 
     /// How many sockets are registered now.

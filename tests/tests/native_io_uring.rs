@@ -1,0 +1,27 @@
+//! The cases on our own loop over io_uring.
+
+#![cfg(target_os = "linux")]
+#![allow(clippy::expect_used)] // a test fails where it panics
+
+use std::future::Future;
+
+type Rt = hyperman_loop::Handle;
+
+fn block_on<F: Future>(future: impl FnOnce(Rt) -> F) -> F::Output {
+    let event_loop = hyperman_loop::Loop::with_backend(hyperman_loop::Backend::IoUring).expect("a loop");
+    let handle = event_loop.handle();
+    event_loop.block_on(future(handle))
+}
+
+mod server {
+    use super::{Rt, block_on};
+
+    include!("../cases/harness.rs");
+    include!("../cases/server.rs");
+}
+
+mod client {
+    use super::{Rt, block_on};
+
+    include!("../cases/client.rs");
+}
