@@ -36,6 +36,12 @@ impl Scan {
         self.searched == 0
     }
 
+    /// Just behind the first line's CRLF; 0 while that has not come.
+    #[inline]
+    pub(crate) fn first_line_end(&self) -> usize {
+        self.first_line_end as usize
+    }
+
     /// For a trailer section, which has no first line of its own kind.
     pub(crate) fn trailers() -> Self {
         Scan { lines: 1, ..Scan::NEW }

@@ -10,6 +10,7 @@ use crate::cache::{Block, HeadCache};
 use crate::error::{CloseReason, Error, Excerpt};
 use crate::fields::{self, Fields};
 use crate::framing::{AnsweredMethod, BodyLength, Expectation, Facts, HostField};
+use crate::grammar::is_token_byte;
 use crate::request_line::{self, RequestLine, version};
 
 /// Empty lines before a request line that are skipped (RFC 9112 §2.2 asks for at least one).
@@ -90,8 +91,25 @@ impl Server {
             if self.read.is_empty() || *self.read == b"\r"[..] {
                 return self.incomplete_head();
             }
+            // Who begins like this speaks something else, TLS perhaps, and will not end a line for us.
+            if let Some(&first) = self.read.first()
+                && !is_token_byte(first)
+            {
+                return Err(Error::InvalidMethod(Excerpt::of(&[first])));
+            }
         }
-        let Some(end) = scan.advance(&self.read, &self.config.limits)? else {
+        let had_line = scan.first_line_end() > 0;
+        let advanced = scan.advance(&self.read, &self.config.limits);
+        let line_end = scan.first_line_end();
+        let Ok(Some(end)) = advanced else {
+            // A first line that is none is answered when it is there: whoever sent it may not know that more is due.
+            if let Some(line) = self.read.get(..line_end.saturating_sub(2))
+                && !had_line
+                && line_end > 0
+            {
+                request_line::parse(&Bytes::copy_from_slice(line))?;
+            }
+            advanced?;
             return self.incomplete_head();
         };
         let head = self.read.split_to(end.length).freeze();
