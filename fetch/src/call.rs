@@ -69,7 +69,7 @@ struct Call<R: Runtime> {
     client: Arc<Inner<R>>,
     deadline: Deadline<R::Timer>,
     parts: Box<Parts>,
-    url: Url,
+    url: Arc<Url>,
 }
 
 /// Makes the request.
@@ -77,7 +77,11 @@ pub(crate) async fn run<R: Runtime>(
     client: Arc<Inner<R>>,
     mut parts: Box<Parts>,
 ) -> Result<Response<R>, Error> {
-    let url = std::mem::replace(&mut parts.url, Err(Error::new(ErrorKind::Url(UrlFault::NoHost))))?;
+    let url = match (parts.fault.take(), parts.url.take()) {
+        (None, Some(url)) => url,
+        (Some(fault), _) => return Err(fault),
+        (None, None) => return Err(ErrorKind::Url(UrlFault::NoHost).into()),
+    };
     let deadline = Deadline::after(&client.runtime, parts.timeout);
     let mut call = Call { client, deadline, parts, url };
     let mut followed = 0;
@@ -131,7 +135,7 @@ impl<R: Runtime> Call<R> {
             return Ok(None);
         }
         let Parts { method, headers, .. } = &mut *self.parts;
-        let mut hop = Hop { method, url: &mut self.url, headers, referer: self.client.config.referer };
+        let mut hop = Hop { method, url: Arc::make_mut(&mut self.url), headers, referer: self.client.config.referer };
         let follow = redirect::follow(answer.head.status(), answer.head.headers(), &mut hop)?;
         if follow != Follow::No && followed >= limit {
             return Err(ErrorKind::TooManyRedirects(limit));
@@ -349,7 +353,7 @@ impl<R: Runtime> Call<R> {
     }
 
     /// The fields of a request that adds none of its own, from the last time if this connection has sent them before.
-    fn plain_head(&self, exchange: &mut Exchange<R>) -> Result<PlainHead, ErrorKind> {
+    fn plain_head(&self, exchange: &mut Exchange<R>) -> Result<Box<PlainHead>, ErrorKind> {
         let config = &self.client.config;
         let known = exchange.connection.plain_head.take();
         if let Some(known) = known.filter(|known| Arc::ptr_eq(&known.config, config)) {
@@ -357,7 +361,7 @@ impl<R: Runtime> Call<R> {
         }
         let fields = self.fields(false)?;
         let prepared = PreparedFields::new(&fields).map_err(ErrorKind::Request)?;
-        Ok(PlainHead { config: config.clone(), fields, prepared })
+        Ok(Box::new(PlainHead { config: config.clone(), fields, prepared }))
     }
 
     /// The fields as they are written: `Host` first (RFC 9110 §7.2), the defaults, then the request's own.

@@ -24,7 +24,7 @@ pub(crate) struct Connection<R: Runtime> {
     pub(crate) machine: Machine,
     pub(crate) peer: SocketAddr,
     /// The fields of a request to this origin that adds none of its own.
-    pub(crate) plain_head: Option<PlainHead>,
+    pub(crate) plain_head: Option<Box<PlainHead>>,
     /// Where the exchange on it stands.
     pub(crate) state: State<R::Timer>,
     key: Key,
@@ -70,7 +70,8 @@ impl<R: Runtime> Connection<R> {
         if !self.machine.can_reuse() {
             return false;
         }
-        if now.saturating_duration_since(self.idle_since) >= MOMENT
+        if now > self.idle_since
+            && now.saturating_duration_since(self.idle_since) >= MOMENT
             && let Some(seen) = self.stream.peek()
         {
             return matches!(seen, Err(error) if error.kind() == io::ErrorKind::WouldBlock);

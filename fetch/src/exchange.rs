@@ -26,7 +26,7 @@ use crate::loans;
 const HIGH_WATER: usize = 64 << 10;
 
 /// How many slices one write carries at most.
-const SLICES: usize = 16;
+const SLICES: usize = 8;
 
 /// How many rounds of send and receive one poll makes before the loop's other tasks get their turn.
 const ROUNDS: u32 = 32;
@@ -60,6 +60,13 @@ impl<T> State<T> {
             answer: None,
             answered: false,
         }
+    }
+
+    /// Before another exchange on the same connection: one that failed or was not taken is never kept.
+    fn reset(&mut self) {
+        self.sent = false;
+        self.heard = false;
+        self.answered = false;
     }
 }
 
@@ -145,7 +152,7 @@ impl<R: Runtime> Exchange<R> {
 
     /// Hands the request to the machine. Sends nothing yet.
     pub(crate) fn begin(&mut self, head: &Head<'_>, body: Body) -> Result<(), Misuse> {
-        self.connection.state = State::new();
+        self.connection.state.reset();
         let size = body.size();
         let machine = &mut self.connection.machine;
         let Head { method, target, version, .. } = *head;

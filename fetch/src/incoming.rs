@@ -118,6 +118,14 @@ impl<R: Runtime> Incoming<R> {
         }
     }
 
+    /// The whole body, if it is one piece that came with the head and was not begun: the usual case, without waiting.
+    pub(crate) fn take_whole(&mut self) -> Option<Bytes> {
+        let Early { first, rest, failed, over } = &mut self.early;
+        let whole = *over && rest.is_empty() && failed.is_none() && self.received == 0;
+        let first = first.take_if(|first| whole && first.len() as u64 <= self.limit)?;
+        Some(Gathered { only: Some(first), joined: Vec::new() }.into_bytes())
+    }
+
     /// All of the rest. `Err` says what failed.
     pub(crate) async fn collect(mut self) -> Result<(Bytes, Option<HeaderMap>), Error> {
         let mut whole = Gathered::default();

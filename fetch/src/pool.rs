@@ -81,7 +81,8 @@ struct Shelves<C> {
     /// is probably in use and about to come back.
     by_key: HashMap<Key, VecDeque<C>, RandomState>,
     total: usize,
-    swept: Option<Instant>,
+    /// When all shelves are looked through next.
+    sweep_at: Option<Instant>,
 }
 
 /// How often all shelves are looked through for what is too old.
@@ -95,7 +96,7 @@ impl<C: Keep> Pool<C> {
     fn new(limits: PoolLimits) -> Self {
         Pool {
             limits,
-            shelves: Mutex::new(Shelves { latest: None, by_key: HashMap::default(), total: 0, swept: None }),
+            shelves: Mutex::new(Shelves { latest: None, by_key: HashMap::default(), total: 0, sweep_at: None }),
         }
     }
 
@@ -146,10 +147,10 @@ impl<C: Keep> Pool<C> {
 
 impl<C: Keep> Shelves<C> {
     fn sweep(&mut self, now: Instant, limits: &PoolLimits) -> Vec<C> {
-        let due = self.swept.is_none_or(|swept| now.saturating_duration_since(swept) >= SWEEP_EVERY);
+        let due = self.sweep_at.is_none_or(|sweep_at| now >= sweep_at);
         let mut dropped = Vec::new();
         if due {
-            self.swept = Some(now);
+            self.sweep_at = now.checked_add(SWEEP_EVERY);
             dropped.extend(self.latest.take_if(|latest| limits.expired(latest, now)));
             for shelf in self.by_key.values_mut() {
                 while shelf.front().is_some_and(|connection| limits.expired(connection, now)) {

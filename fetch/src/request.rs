@@ -27,7 +27,10 @@ pub struct RequestBuilder<R: Runtime> {
 /// The request, and what it wants different from its client. Does not know the loop.
 pub(crate) struct Parts {
     pub(crate) method: Method,
-    pub(crate) url: Result<Url, Error>,
+    /// Where to, unless there is a `fault`.
+    pub(crate) url: Option<Arc<Url>>,
+    /// The first thing that is wrong with the request.
+    pub(crate) fault: Option<Error>,
     pub(crate) version: Version,
     pub(crate) headers: HeaderMap,
     /// Default fields that this request goes without.
@@ -46,7 +49,7 @@ pub(crate) struct Parts {
 pub(crate) type Watcher = Box<dyn FnMut(Notice<'_>) + Send>;
 
 impl<R: Runtime> RequestBuilder<R> {
-    pub(crate) fn new(client: Arc<Inner<R>>, method: Method, url: Result<Url, Error>) -> Self {
+    pub(crate) fn new(client: Arc<Inner<R>>, method: Method, url: Result<Arc<Url>, Error>) -> Self {
         let parts = Box::new(Parts::new(&client.config, method, url));
         RequestBuilder { client, parts }
     }
@@ -122,14 +125,14 @@ impl<R: Runtime> RequestBuilder<R> {
 
     /// Appends to the URL's query: any struct, map or list of pairs that is one level deep.
     pub fn query<T: Serialize + ?Sized>(mut self, query: &T) -> Self {
-        let Ok(url) = &mut self.parts.url else { return self };
+        let Some(url) = &mut self.parts.url else { return self };
         let outcome = {
-            let mut pairs = url.query_pairs_mut();
+            let mut pairs = Arc::make_mut(url).query_pairs_mut();
             let serializer = serde_urlencoded::Serializer::new(&mut pairs);
             query.serialize(serializer).map(drop)
         };
         if url.query() == Some("") {
-            url.set_query(None);
+            Arc::make_mut(url).set_query(None);
         }
         if let Err(error) = outcome {
             self.parts.fail(ErrorKind::Encode(error.into()));
@@ -224,17 +227,23 @@ impl<R: Runtime> fmt::Debug for RequestBuilder<R> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("RequestBuilder")
             .field("method", &self.parts.method)
-            .field("url", &self.parts.url.as_ref().map(Url::as_str))
+            .field("url", &self.parts.url.as_ref().map(|url| url.as_str()))
+            .field("fault", &self.parts.fault)
             .field("body", &self.parts.body)
             .finish_non_exhaustive()
     }
 }
 
 impl Parts {
-    pub(crate) fn new(config: &Config, method: Method, url: Result<Url, Error>) -> Self {
+    pub(crate) fn new(config: &Config, method: Method, url: Result<Arc<Url>, Error>) -> Self {
+        let (url, fault) = match url {
+            Ok(url) => (Some(url), None),
+            Err(fault) => (None, Some(fault)),
+        };
         let mut parts = Parts {
             method,
             url,
+            fault,
             version: Version::HTTP_11,
             headers: HeaderMap::new(),
             omitted: Vec::new(),
@@ -248,7 +257,7 @@ impl Parts {
             #[cfg(feature = "tls")]
             tls: crate::tls::Choice::Usual,
         };
-        if let Ok(url) = &mut parts.url {
+        if let Some(url) = &mut parts.url {
             match target::take_credentials(url) {
                 Ok(None) => {}
                 Ok(Some(value)) => {
@@ -262,8 +271,8 @@ impl Parts {
 
     /// Remembers the first thing that is wrong.
     fn fail(&mut self, kind: ErrorKind) {
-        if let Ok(url) = &self.url {
-            self.url = Err(Error::new(kind).about(url));
+        if let (None, Some(url)) = (&self.fault, &self.url) {
+            self.fault = Some(Error::new(kind).about(url));
         }
     }
 

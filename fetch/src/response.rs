@@ -4,6 +4,7 @@ use std::fmt;
 use std::future::poll_fn;
 use std::net::SocketAddr;
 use std::pin::Pin;
+use std::sync::Arc;
 
 use bytes::Bytes;
 use http::{HeaderMap, StatusCode, Version};
@@ -19,14 +20,14 @@ use crate::incoming::{Incoming, Upgraded};
 /// An answer whose head has arrived. Dropping it closes the connection if more of the body is to come.
 pub struct Response<R: Runtime> {
     head: http::Response<()>,
-    url: Url,
+    url: Arc<Url>,
     peer: SocketAddr,
     trailers: Option<Box<HeaderMap>>,
     body: Incoming<R>,
 }
 
 impl<R: Runtime> Response<R> {
-    pub(crate) fn new(head: http::Response<()>, url: Url, peer: SocketAddr, body: Incoming<R>) -> Self {
+    pub(crate) fn new(head: http::Response<()>, url: Arc<Url>, peer: SocketAddr, body: Incoming<R>) -> Self {
         Response { head, url, peer, trailers: None, body }
     }
 
@@ -101,7 +102,10 @@ impl<R: Runtime> Response<R> {
     ///
     /// # Errors
     /// As [`chunk`](Self::chunk).
-    pub async fn bytes(self) -> Result<Bytes, Error> {
+    pub async fn bytes(mut self) -> Result<Bytes, Error> {
+        if let Some(whole) = self.body.take_whole() {
+            return Ok(whole);
+        }
         let Response { url, body, .. } = self;
         let collected = body.collect().await.map_err(|error| error.about(&url))?;
         Ok(collected.0)

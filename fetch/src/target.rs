@@ -4,6 +4,7 @@
 //! redirect rules, so no two of them can read a URL differently (S46).
 
 use std::cell::RefCell;
+use std::sync::Arc;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -60,41 +61,42 @@ impl Origin {
 
 /// What can be given where a URL is wanted.
 pub trait IntoUrl: sealed::Sealed {
-    /// The URL.
+    /// The URL. It is shared, for what is asked for again and again.
     ///
     /// # Errors
     /// [`ErrorKind::Url`] for what is not a URL, and [`ErrorKind::SchemeNotSupported`].
-    fn into_url(self) -> Result<Url, Error>;
+    fn into_url(self) -> Result<Arc<Url>, Error>;
 }
 
 impl IntoUrl for &str {
-    fn into_url(self) -> Result<Url, Error> {
+    fn into_url(self) -> Result<Arc<Url>, Error> {
         parse(self)
     }
 }
 
 impl IntoUrl for String {
-    fn into_url(self) -> Result<Url, Error> {
+    fn into_url(self) -> Result<Arc<Url>, Error> {
         parse(&self)
     }
 }
 
 impl IntoUrl for &String {
-    fn into_url(self) -> Result<Url, Error> {
+    fn into_url(self) -> Result<Arc<Url>, Error> {
         parse(self)
     }
 }
 
 impl IntoUrl for Url {
-    fn into_url(self) -> Result<Url, Error> {
+    fn into_url(self) -> Result<Arc<Url>, Error> {
         accept(&self)?;
-        Ok(self)
+        Ok(Arc::new(self))
     }
 }
 
 impl IntoUrl for &Url {
-    fn into_url(self) -> Result<Url, Error> {
-        self.clone().into_url()
+    fn into_url(self) -> Result<Arc<Url>, Error> {
+        // As a text it may be remembered, which spares a copy.
+        parse(self.as_str())
     }
 }
 
@@ -114,7 +116,7 @@ thread_local! {
 /// A text and the URL that it is.
 struct Parsed {
     text: Box<str>,
-    url: Url,
+    url: Arc<Url>,
 }
 
 /// How many URLs a thread remembers the parsed form of: parsing one costs as much as half a request, and a program
@@ -125,20 +127,20 @@ const SLOTS: usize = 16;
 const REMEMBERED: usize = 256;
 
 /// Parses an absolute URL that can be asked for, or remembers it.
-pub(crate) fn parse(text: &str) -> Result<Url, Error> {
+pub(crate) fn parse(text: &str) -> Result<Arc<Url>, Error> {
     if text.len() > REMEMBERED {
-        return parse_anew(text);
+        return parse_anew(text).map(Arc::new);
     }
     // The end and the length tell most URLs of one server apart. A slot that is fought over costs no more than parsing.
     let end = text.as_bytes().last_chunk().map_or(0, |end| u64::from_ne_bytes(*end));
     let sum = (end ^ text.len() as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
     let sum = usize::try_from(sum).unwrap_or_default();
     PARSED.with_borrow_mut(|slots| {
-        let Some(slot) = slots.get_mut(sum % SLOTS) else { return parse_anew(text) };
+        let Some(slot) = slots.get_mut(sum % SLOTS) else { return parse_anew(text).map(Arc::new) };
         match slot {
             Some(known) if *known.text == *text => Ok(known.url.clone()),
             _ => {
-                let url = parse_anew(text)?;
+                let url = Arc::new(parse_anew(text)?);
                 *slot = Some(Parsed { text: text.into(), url: url.clone() });
                 Ok(url)
             }
@@ -183,7 +185,7 @@ pub(crate) fn authority(url: &Url) -> &str {
 
 /// Takes user name and password off the URL and writes them as Basic credentials (RFC 7617 §2), so that neither can
 /// reach a field, an error or a redirect by way of the URL (S47).
-pub(crate) fn take_credentials(url: &mut Url) -> Result<Option<HeaderValue>, ErrorKind> {
+pub(crate) fn take_credentials(url: &mut Arc<Url>) -> Result<Option<HeaderValue>, ErrorKind> {
     if url.username().is_empty() && url.password().is_none() {
         return Ok(None);
     }
@@ -197,6 +199,7 @@ pub(crate) fn take_credentials(url: &mut Url) -> Result<Option<HeaderValue>, Err
     if pair.iter().any(u8::is_ascii_control) {
         return Err(ErrorKind::Url(UrlFault::Credentials));
     }
+    let url = Arc::make_mut(url);
     let _ = url.set_username("");
     let _ = url.set_password(None);
     basic(&pair).map(Some)

@@ -5,6 +5,7 @@ use std::fs::File;
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
@@ -112,7 +113,7 @@ impl Question {
     /// The URL, complete.
     pub(crate) fn url(&self, text: &str) -> Result<Url, Failure> {
         let text = if text.contains("://") { text.to_owned() } else { format!("http://{text}") };
-        let mut url = text.into_url()?;
+        let mut url = Arc::unwrap_or_clone(text.into_url()?);
         if let Some(data) = self.data.as_ref().filter(|_| self.into_query) {
             let data = String::from_utf8_lossy(data);
             let query = match url.query() {
