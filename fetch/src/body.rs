@@ -21,6 +21,8 @@ pub struct Body {
 pub(crate) enum Kind {
     Bytes(Bytes),
     Stream(BoxStream),
+    /// A stream that an exchange has taken.
+    Used,
 }
 
 pub(crate) type BoxStream = Pin<Box<dyn http_body::Body<Data = Bytes, Error = BoxError> + Send>>;
@@ -52,15 +54,22 @@ impl Body {
             Kind::Stream(stream) => {
                 http_body::Body::size_hint(stream).exact().map_or(BodySize::Unknown, BodySize::Known)
             }
+            Kind::Used => BodySize::Known(0),
         }
     }
 
-    /// The same body again, if it can be had again.
-    pub(crate) fn again(&self) -> Option<Self> {
-        match &self.kind {
-            Kind::Bytes(bytes) => Some(Body { kind: Kind::Bytes(bytes.clone()) }),
-            Kind::Stream(_) => None,
-        }
+    /// The body for one exchange. Bytes stay for another; a stream is used up.
+    pub(crate) fn lend(&mut self) -> Body {
+        let kind = match &mut self.kind {
+            Kind::Bytes(bytes) => Kind::Bytes(bytes.clone()),
+            other => std::mem::replace(other, Kind::Used),
+        };
+        Body { kind }
+    }
+
+    /// Whether it can be lent once more.
+    pub(crate) fn is_used_up(&self) -> bool {
+        matches!(self.kind, Kind::Used)
     }
 }
 
@@ -75,6 +84,7 @@ impl fmt::Debug for Body {
         match &self.kind {
             Kind::Bytes(bytes) => write!(f, "Body({} bytes)", bytes.len()),
             Kind::Stream(_) => f.write_str("Body(stream)"),
+            Kind::Used => f.write_str("Body(used)"),
         }
     }
 }

@@ -86,12 +86,10 @@ pub(crate) async fn run<R: Runtime>(
     let mut call = Call { client, deadline, parts, url };
     let mut followed = 0;
     let exchange = loop {
-        let body = std::mem::take(&mut call.parts.body);
-        let spare = body.again();
-        let exchange = call.ask(body).await.map_err(|error| error.about(&call.url))?;
-        let next = match call.redirected(&exchange, followed, spare) {
-            Ok(None) => break exchange,
-            Ok(Some(next)) => Ok(next),
+        let exchange = call.ask().await.map_err(|error| error.about(&call.url))?;
+        let next = match call.redirected(&exchange, followed) {
+            Ok(false) => break exchange,
+            Ok(true) => Ok(followed + 1),
             Err(kind) => Err(Error::new(kind).maybe_processed(true).about(&call.url)),
         };
         if let (Ok(_), Some(answer)) = (&next, exchange.answer()) {
@@ -99,8 +97,7 @@ pub(crate) async fn run<R: Runtime>(
             notify(&mut call.parts.watch, Notice::Redirect { response: &answer.head, to });
         }
         exchange.pass_over();
-        call.parts.body = next?;
-        followed += 1;
+        followed = next?;
     };
     call.respond(exchange)
 }
@@ -120,32 +117,32 @@ impl<R: Runtime> Call<R> {
         }
     }
 
-    /// Turns the request into the one that a redirect asks for, and says with which body; `None` when the answer is no
-    /// redirect, or redirects are not followed.
-    fn redirected(
-        &mut self,
-        exchange: &Exchange<R>,
-        followed: u32,
-        spare: Option<Body>,
-    ) -> Result<Option<Body>, ErrorKind> {
+    /// Turns the request into the one that a redirect asks for; false when the answer is no redirect, or redirects are
+    /// not followed.
+    fn redirected(&mut self, exchange: &Exchange<R>, followed: u32) -> Result<bool, ErrorKind> {
         let (Redirects::Follow(limit), Some(answer)) = (self.parts.redirects, exchange.answer()) else {
-            return Ok(None);
+            return Ok(false);
         };
         if !answer.head.status().is_redirection() {
-            return Ok(None);
+            return Ok(false);
         }
-        let Parts { method, headers, .. } = &mut *self.parts;
-        let mut hop = Hop { method, url: Arc::make_mut(&mut self.url), headers, referer: self.client.config.referer };
+        let Parts { method, headers, body, .. } = &mut *self.parts;
+        let referer = self.client.config.referer;
+        let mut hop = Hop { method, url: Arc::make_mut(&mut self.url), headers, referer };
         let follow = redirect::follow(answer.head.status(), answer.head.headers(), &mut hop)?;
-        if follow != Follow::No && followed >= limit {
+        if follow == Follow::No {
+            return Ok(false);
+        }
+        if followed >= limit {
             return Err(ErrorKind::TooManyRedirects(limit));
         }
-        match (follow, spare) {
-            (Follow::No, _) => Ok(None),
-            (Follow::WithoutBody, _) => Ok(Some(Body::empty())),
-            (Follow::WithBody, Some(body)) => Ok(Some(body)),
-            (Follow::WithBody, None) => Err(ErrorKind::Redirect(RedirectFault::BodyNotReplayable)),
+        if follow == Follow::WithoutBody {
+            *body = Body::empty();
         }
+        if body.is_used_up() {
+            return Err(ErrorKind::Redirect(RedirectFault::BodyNotReplayable));
+        }
+        Ok(true)
     }
 
     /// Whether the request may be made a second time when it is not known whether the first one was acted on
@@ -158,28 +155,27 @@ impl<R: Runtime> Call<R> {
 
     /// One request and the head of its answer: on a kept connection if there is one, and once more on a new one if that
     /// turns out to be dead.
-    async fn ask(&mut self, body: Body) -> Result<Exchange<R>, Error> {
+    async fn ask(&mut self) -> Result<Exchange<R>, Error> {
         let key = self.key()?;
-        let spare = body.again();
         let Some(kept) = poll_fn(|cx| Poll::Ready(self.kept(cx, &key))).await else {
             let connection = self.connect(&key).await?;
-            return self.exchange(connection, body).await.map_err(|failed| failure(*failed));
+            return self.exchange(connection).await.map_err(|failed| failure(*failed));
         };
-        let (kind, exchange) = match self.exchange(kept, body).await {
+        let (kind, exchange) = match self.exchange(kept).await {
             Ok(exchange) => return Ok(exchange),
             Err(failed) => *failed,
         };
         if exchange.heard() || !is_death(&kind) {
             return Err(failure((kind, exchange)));
         }
-        let Some(spare) = spare.filter(|_| self.is_idempotent() || !exchange.sent()) else {
+        if self.parts.body.is_used_up() || exchange.sent() && !self.is_idempotent() {
             return Err(failure((ErrorKind::StaleConnection, exchange)));
-        };
+        }
         drop(exchange);
         self.client.pool.forget(&key);
         self.notify(Notice::Retry);
         let connection = self.connect(&key).await?;
-        self.exchange(connection, spare).await.map_err(|failed| failure(*failed))
+        self.exchange(connection).await.map_err(|failed| failure(*failed))
     }
 
     /// A kept connection that is alive as far as can be known.
@@ -294,20 +290,16 @@ impl<R: Runtime> Call<R> {
     }
 
     /// The request on this connection, up to the final head of its answer.
-    async fn exchange(
-        &mut self,
-        connection: Box<Connection<R>>,
-        body: Body,
-    ) -> Result<Exchange<R>, Failed<R>> {
+    async fn exchange(&mut self, connection: Box<Connection<R>>) -> Result<Exchange<R>, Failed<R>> {
         let mut exchange = Exchange::new(self.client.clone(), connection);
-        let mut body = Some(body);
+        let mut begun = false;
         let outcome = poll_fn(|cx| {
             if self.deadline.has_passed(cx) {
                 return Poll::Ready(Err(ErrorKind::Timeout));
             }
             exchange.on_loan(|exchange| {
-                if let Some(body) = body.take() {
-                    self.begin(exchange, body)?;
+                if !std::mem::replace(&mut begun, true) {
+                    self.begin(exchange)?;
                 }
                 loop {
                     match ready!(exchange.poll_head(cx))? {
@@ -325,7 +317,8 @@ impl<R: Runtime> Call<R> {
     }
 
     /// Hands the request to the connection's machine.
-    fn begin(&mut self, exchange: &mut Exchange<R>, body: Body) -> Result<(), ErrorKind> {
+    fn begin(&mut self, exchange: &mut Exchange<R>) -> Result<(), ErrorKind> {
+        let body = self.parts.body.lend();
         let Parts { method, version, headers, omitted, expect_continue, .. } = &*self.parts;
         let expects = expect_continue.filter(|_| *version >= Version::HTTP_11 && !body.is_empty());
         let hold_until = expects.and_then(|patience| self.client.runtime.now().checked_add(patience));

@@ -184,6 +184,7 @@ impl<R: Runtime> Exchange<R> {
                 self.connection.state.upload = Upload::Streaming(stream);
                 Ok(())
             }
+            Kind::Used => self.connection.machine.end(),
         }
     }
 

@@ -96,7 +96,12 @@ impl<C: Keep> Pool<C> {
     fn new(limits: PoolLimits) -> Self {
         Pool {
             limits,
-            shelves: Mutex::new(Shelves { latest: None, by_key: HashMap::default(), total: 0, sweep_at: None }),
+            shelves: Mutex::new(Shelves {
+                latest: None,
+                by_key: HashMap::default(),
+                total: 0,
+                sweep_at: None,
+            }),
         }
     }
 

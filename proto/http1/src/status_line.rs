@@ -21,6 +21,10 @@ pub(crate) struct StatusLine {
 
 /// Reads a status line without its CRLF. The reason and the blank before it may be missing.
 pub(crate) fn parse(line: &[u8]) -> Result<StatusLine, Error> {
+    // The one that nearly every answer has.
+    if line == b"HTTP/1.1 200 OK" {
+        return Ok(StatusLine { status: StatusCode::OK, http11: true, reason: None });
+    }
     let malformed = || Error::InvalidStatusLine(Excerpt::of(line));
     let (version, rest) = line.split_at_checked(8).ok_or_else(malformed)?;
     let http11 = parse_version(version)?;
