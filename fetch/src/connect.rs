@@ -32,13 +32,13 @@ pub enum Stream<S> {
 }
 
 impl<S: ArmReadiness> Stream<S> {
-    /// Looks whether something can be read, without taking it: `WouldBlock` says that nothing can. `None` where bytes on
-    /// the socket are not yet ones for us: a TLS server may send tickets at any time.
-    pub(crate) fn peek(&self) -> Option<io::Result<()>> {
+    /// Looks whether the socket has something to read, without taking it: `WouldBlock` says that it has nothing. What a
+    /// layer has taken from the socket already is not seen here.
+    pub(crate) fn peek(&self) -> io::Result<()> {
         match self {
-            Stream::Plain(socket) => Some(peek(socket)),
+            Stream::Plain(socket) => peek(socket),
             #[cfg(feature = "tls")]
-            Stream::Tls(_) => None,
+            Stream::Tls(tls) => peek(tls.get_ref()),
         }
     }
 }

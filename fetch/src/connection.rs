@@ -70,11 +70,11 @@ impl<R: Runtime> Connection<R> {
         if !self.machine.can_reuse() {
             return false;
         }
-        if now > self.idle_since
-            && now.saturating_duration_since(self.idle_since) >= MOMENT
-            && let Some(seen) = self.stream.peek()
-        {
-            return matches!(seen, Err(error) if error.kind() == io::ErrorKind::WouldBlock);
+        let paused = now > self.idle_since && now.saturating_duration_since(self.idle_since) >= MOMENT;
+        // Of a TLS server this may be a ticket that comes late. To find out costs more than another connection, and a
+        // record that was half read must not be taken for silence.
+        if paused && !matches!(self.stream.peek(), Err(error) if error.kind() == io::ErrorKind::WouldBlock) {
+            return false;
         }
         let mut storage = loan::take();
         let outcome = self.stream.poll_recv(cx, &mut storage);
