@@ -25,7 +25,7 @@ fn judge(read_body: bool) {
     let (tell, told) = std::sync::mpsc::channel();
     std::thread::spawn(move || {
         let bound = Server::new(service).listen("127.0.0.1:0").bind().expect("bind");
-        let address = bound.addresses()[0].to_string();
+        let address = bound.addresses().first().expect("one address").to_string();
         bound
             .run_with(|shutdown| {
                 let _ = tell.send((address, shutdown));
