@@ -20,6 +20,7 @@ use crate::body::{self, Body, BodyError, Demand, QUEUE_BYTES};
 use crate::desk;
 use crate::ends::{App, Ends};
 use crate::exchange::{Exchange, Outcome, Piece};
+use crate::gate::Word;
 use crate::interim::Interim;
 use crate::send_file::{SendFile, Sending};
 use crate::settings::Settings;
@@ -383,6 +384,10 @@ where
         self.as_mut().send_interims();
         // A handler that is through with the request's body before it answers is known to be.
         self.as_mut().heed_demand();
+        if ends.settings.gate.word() != Word::Serve {
+            // The word may have come since this turn began: from another thread, or from the handler.
+            self.as_mut().drain();
+        }
         let mut this = self.as_mut().project();
         let (parts, body) = response.into_parts();
         let size = body_size(&body);

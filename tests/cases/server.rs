@@ -481,6 +481,27 @@ fn a_drain_closes_the_idle_and_lets_the_busy_finish() {
 }
 
 #[test]
+fn an_answer_after_the_word_to_drain_says_that_it_is_the_last() {
+    let stop = Arc::new(std::sync::OnceLock::<Shutdown>::new());
+    let stopping = Arc::clone(&stop);
+    let service = move |_| {
+        let stop = Arc::clone(&stopping);
+        service_fn(move |_: Request<Body>| {
+            // The word comes while the connection is in the middle of its turn.
+            stop.get().expect("a handle").drain();
+            async { text("last") }
+        })
+    };
+    with_server!(service, Config::default(), |address, shutdown: &Shutdown| {
+        stop.set(shutdown.clone()).expect("set once");
+        let mut peer = Peer::connect(address);
+        let answer = peer.send(get("/")).answer();
+        assert_eq!((answer.text(), answer.field("connection")), ("last".to_owned(), Some("close")));
+        peer.expect_end();
+    });
+}
+
+#[test]
 fn a_drain_cuts_what_does_not_end_in_time() {
     let (tell, told) = mpsc::channel();
     let service = move |_| {
