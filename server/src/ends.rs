@@ -21,6 +21,19 @@ pub(crate) struct Ends<IO, S> {
 }
 
 impl<IO, S> Ends<IO, S> {
+    /// Whether the request is for a host that this connection's handshake was not for: one with a TLS configuration of
+    /// its own, whose client certificates may be checked differently (S81). The answer is 421 (RFC 9110 §15.5.20).
+    #[inline]
+    pub(crate) fn is_misdirected(&self, request: &Request<()>) -> bool {
+        #[cfg(feature = "tls")]
+        if let Some(tls) = &self.info.tls {
+            return !tls.serves(asked_host(request));
+        }
+        #[cfg(not(feature = "tls"))]
+        let _ = request;
+        false
+    }
+
     /// Adds to a request what the owner wants it to carry, and gives the other end of its [`Interim`].
     #[inline]
     pub(crate) fn extend(&self, request: &mut Request<Body>) -> Option<Interim> {
@@ -37,6 +50,21 @@ impl<IO, S> Ends<IO, S> {
             request.extensions_mut().insert(interim.clone());
             interim
         })
+    }
+}
+
+/// The host that a request is for, without a port; empty where it names none.
+#[cfg(feature = "tls")]
+fn asked_host(request: &Request<()>) -> &str {
+    if let Some(host) = request.uri().host() {
+        return host;
+    }
+    let host =
+        request.headers().get(http::header::HOST).and_then(|host| host.to_str().ok()).unwrap_or_default();
+    match host.rsplit_once(':') {
+        // The last colon of an address in brackets may be one of its own.
+        Some((name, port)) if !port.ends_with(']') => name,
+        _ => host,
     }
 }
 

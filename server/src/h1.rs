@@ -283,6 +283,9 @@ where
                     length => arriving_body(this.machine, this.upload, length, expect_continue),
                 };
                 match incoming {
+                    Ok(_) if ends.is_misdirected(&request) => {
+                        self.answer_plainly(StatusCode::MISDIRECTED_REQUEST);
+                    }
                     Ok(body) => self.begin(ends, request, body, upgrade),
                     Err(error) => self.fault(ends, &error),
                 }

@@ -12,8 +12,8 @@ use std::task::{Context, Poll};
 use std::time::Instant;
 
 use bytes::BytesMut;
-use http::{Method, Request};
-use hyperman_http2::{BodyLength, Server, ServerEvent, StreamId};
+use http::{HeaderMap, Method, Request, StatusCode};
+use hyperman_http2::{BodyLength, BodySize, Server, ServerEvent, StreamId};
 use hyperman_transport::ByteStream;
 
 use crate::body::{self, Body, BodyError};
@@ -243,6 +243,14 @@ where
         request: Request<()>,
         length: BodyLength,
     ) {
+        if ends.is_misdirected(&request) {
+            let misdirected = StatusCode::MISDIRECTED_REQUEST;
+            // The stream may be gone already; then nobody waits for an answer.
+            let _ = self.machine.send_head(stream, misdirected, &HeaderMap::new(), BodySize::Known(0));
+            self.machine.ignore_body(stream);
+            self.machine.finished(stream);
+            return;
+        }
         let berth = self.fleet.take(|| Exchange::Idle);
         if self.berths.len() <= berth {
             self.berths.resize_with(berth + 1, Berth::default);

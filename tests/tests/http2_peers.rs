@@ -144,3 +144,41 @@ fn plain_http_on_the_port_for_https_is_told_so() {
         run("curl", &["-sS", "-o", "/dev/null", "-w", "%{http_code}", &format!("http://127.0.0.1:{tls}/")]);
     assert_eq!(code, "400");
 }
+
+#[test]
+fn s81_a_request_for_a_host_with_its_own_client_check_is_misdirected() {
+    use hyperman::tls::{Authorities, ClientAuth};
+
+    let made = development_certificate(["localhost", "private.test"]).expect("a certificate");
+    let authorities = Authorities::from_pem(&made.certificate_pem);
+    let tls = ServerTls::builder()
+        .identity(made.identity())
+        .host_with_client_auth("private.test", made.identity(), ClientAuth::Required(authorities))
+        .alpn(["h2", "http/1.1"])
+        .build()
+        .expect("TLS");
+    let (tell, told) = std::sync::mpsc::channel();
+    std::thread::spawn(move || {
+        let bound = Server::new(service_fn(answer)).listen_tls("127.0.0.1:0", &tls).bind().expect("bind");
+        let address = bound.addresses()[0].to_string();
+        bound
+            .run_with(|shutdown| {
+                let _ = tell.send((address, shutdown));
+                Ok(())
+            })
+            .expect("serve");
+    });
+    let (address, shutdown) = told.recv().expect("the server starts");
+    let _end = EndOnDrop(shutdown);
+    let port = address.rsplit(':').next().expect("a port");
+    let url = format!("https://localhost:{port}/");
+    let host = format!("Host: private.test:{port}");
+    for version in ["--http1.1", "--http2"] {
+        let status = |more: &[&str]| {
+            let usual = ["-sSk", version, "-o", "/dev/null", "-w", "%{http_code}"];
+            run("curl", &[&usual, more, &[url.as_str()]].concat())
+        };
+        assert_eq!(status(&[]), "200", "{version}");
+        assert_eq!(status(&["-H", &host]), "421", "{version}");
+    }
+}
