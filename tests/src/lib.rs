@@ -12,11 +12,13 @@ pub mod chaos;
 pub mod peer;
 pub mod script;
 
+use std::sync::LazyLock;
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
 use std::time::Duration;
 
 use hyperman::Shutdown;
+use hyperman_transport::tls::{Authorities, ClientTls, ServerTls, development_certificate};
 
 /// Cuts a server when it is dropped, so that a failed assertion ends its test instead of leaving it to hang.
 #[derive(Debug)]
@@ -49,4 +51,18 @@ pub fn watched(case: impl FnOnce() + Send + 'static) {
             }
         }
     }
+}
+
+/// What both sides need to speak TLS as `localhost`, with a certificate made for this process.
+///
+/// # Panics
+/// When it cannot be made.
+pub fn tls() -> &'static (ClientTls, ServerTls) {
+    static BOTH: LazyLock<(ClientTls, ServerTls)> = LazyLock::new(|| {
+        let made = development_certificate(["localhost"]).expect("a certificate");
+        let client = ClientTls::builder().only_authorities(Authorities::from_pem(&made.certificate_pem));
+        let server = ServerTls::builder().identity(made.identity()).alpn(["http/1.1"]);
+        (client.build().expect("a client's side"), server.build().expect("a server's side"))
+    });
+    &BOTH
 }

@@ -24,3 +24,19 @@ mod client {
 
     include!("../cases/client.rs");
 }
+
+mod together {
+    use super::{Rt, block_on};
+
+    const SECURE: bool = false;
+
+    include!("../cases/together.rs");
+}
+
+mod together_over_tls {
+    use super::{Rt, block_on};
+
+    const SECURE: bool = true;
+
+    include!("../cases/together.rs");
+}
