@@ -36,7 +36,7 @@ impl Row {
         let name = text::file_name(&url);
         let row = Row {
             widget: gtk::ListBoxRow::builder().activatable(false).selectable(false).focusable(false).build(),
-            icon: icon_of(&name),
+            icon: gtk::Image::builder().pixel_size(32).css_classes(["kind"]).build(),
             name: label(&name, "name"),
             bar: gtk::ProgressBar::builder().hexpand(true).build(),
             status: label("", "status"),
@@ -87,6 +87,7 @@ impl Row {
 
     /// Shows a download that begins, and on from there until what this returns is dropped.
     pub(crate) fn follow(self: &Rc<Self>, progress: Rc<Progress>) -> Follow {
+        self.icon.set_icon_name(Some(&kind_of(&self.name.text())));
         self.bar.set_fraction(0.0);
         self.bar.set_visible(true);
         self.say("Connecting…", "status");
@@ -186,15 +187,11 @@ fn button(icon: &str, what: &str) -> gtk::Button {
         .build()
 }
 
-/// The desktop's icon for files of such a name.
-fn icon_of(name: &str) -> gtk::Image {
+/// The name of the desktop's icon for files of such a name.
+fn kind_of(name: &str) -> String {
     let (kind, _) = gio::content_type_guess(Some(name), None::<&[u8]>);
     let generic = gio::content_type_get_generic_icon_name(&kind).map(|name| format!("{name}-symbolic"));
     let themed = gdk::Display::default().map(|display| gtk::IconTheme::for_display(&display));
     let known = generic.filter(|name| themed.is_some_and(|theme| theme.has_icon(name)));
-    gtk::Image::builder()
-        .icon_name(known.as_deref().unwrap_or("text-x-generic-symbolic"))
-        .pixel_size(32)
-        .css_classes(["kind"])
-        .build()
+    known.unwrap_or_else(|| "text-x-generic-symbolic".to_owned())
 }

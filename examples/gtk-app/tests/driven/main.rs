@@ -43,7 +43,7 @@ fn main() {
         .build();
     let done = Rc::new(Cell::new(false));
     application.connect_activate({
-        let done = Rc::clone(&done);
+        let (done, folder) = (Rc::clone(&done), folder.clone());
         move |application| {
             let window = gtk_app::open(application, &gio::File::for_path(&folder));
             window.present();
@@ -57,6 +57,7 @@ fn main() {
     });
     application.run_with_args::<&str>(&[]);
     assert!(done.get(), "the application ended by itself");
+    assert!(!folder.join("whole-disk.img").exists(), "a closed window leaves nothing behind");
 }
 
 async fn drive(window: &gtk::ApplicationWindow, site: &Site, folder: &Path) {
@@ -111,6 +112,11 @@ async fn drive(window: &gtk::ApplicationWindow, site: &Site, folder: &Path) {
     assert!(!spinner.is_spinning());
     hands.click(&row(window, site::MISSING).button("Remove from the list")).await;
     until("its row is gone", || rows(window).len() == site::PATHS.len() - 1).await;
+
+    // Once more, and this time the window is closed meanwhile.
+    hands.click(&row(window, site::ENDLESS).button("Try again")).await;
+    until("some of the disk is there again", || row(window, site::ENDLESS).fraction > 0.0).await;
+    assert!(folder.join("whole-disk.img").exists() && spinner.is_spinning());
 
     println!("{pauses}\n{frames}");
     assert!(pauses.longest() < LONGEST_PAUSE, "the main loop stood still for too long");
