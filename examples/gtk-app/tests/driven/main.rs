@@ -115,7 +115,8 @@ async fn drive(window: &gtk::ApplicationWindow, site: &Site, folder: &Path) {
 
     // Once more, and this time the window is closed meanwhile.
     hands.click(&row(window, site::ENDLESS).button("Try again")).await;
-    until("some of the disk is there again", || row(window, site::ENDLESS).fraction > 0.0).await;
+    until("some of the disk is there again", || row(window, site::ENDLESS).status.contains(" of 900.0 MB"))
+        .await;
     assert!(folder.join("whole-disk.img").exists() && spinner.is_spinning());
 
     println!("{pauses}\n{frames}");
