@@ -2,8 +2,8 @@
 //!
 //! From a seed, [`Chaos`] shortens reads and writes, makes sockets look not ready and wakes their tasks later, in
 //! another order or for nothing, resets connections, fails `accept` for want of descriptors, and keeps a clock of its
-//! own that jumps to the next deadline as soon as nothing else moves. What a seed brings about comes again with the
-//! same seed.
+//! own that jumps to the next deadline as soon as nothing else moves. The same seed asks for the same again; the sockets
+//! are the kernel's, so the order in which two of them become ready may differ from run to run.
 
 mod clock;
 mod source;
