@@ -12,8 +12,8 @@ const EVERY: Duration = Duration::from_millis(5);
 
 /// Measures from one call of a timer of high priority to the next.
 ///
-/// A pause is the loop's own doing, or the kernel's, when other programs had the processor. The kernel counts the
-/// latter for each thread, so that it can be told apart on a busy machine.
+/// A pause is the loop's own doing, or the machine's, when other programs had the processor that this thread, or the X
+/// server that it waited for, could have used. The kernel counts that, so it can be told apart on a busy machine.
 pub(crate) struct Pauses {
     seen: Rc<Seen>,
     timer: Option<glib::SourceId>,
@@ -28,11 +28,12 @@ struct Seen {
     longest_with_waits: Cell<Duration>,
 }
 
-/// Times of this thread.
 #[derive(Clone, Copy)]
 struct Clock {
     now: Instant,
+    /// How long this thread ran.
     ran: Duration,
+    /// How long it and the X server waited for a processor.
     waited: Duration,
 }
 
@@ -89,11 +90,10 @@ impl Seen {
         let clock = Clock::read();
         let then = self.last.replace(clock);
         let all = clock.now - then.now;
-        let pause = Pause {
-            at: then.now - self.begin,
-            length: all.saturating_sub(clock.waited.saturating_sub(then.waited)),
-            ran: clock.ran.saturating_sub(then.ran),
-        };
+        let ran = clock.ran.saturating_sub(then.ran);
+        // The X server may have waited while this thread was at work, which is not to be taken off.
+        let length = all.saturating_sub(clock.waited.saturating_sub(then.waited)).max(ran.min(all));
+        let pause = Pause { at: then.now - self.begin, length, ran };
         self.calls.set(self.calls.get() + 1);
         if pause.length > self.longest.get().length {
             self.longest.set(pause);
@@ -103,14 +103,19 @@ impl Seen {
 }
 
 impl Clock {
-    /// `schedstat` holds two times in ns: how long the thread ran, and how long it could have run but another one did.
-    /// A kernel that does not count leaves both at zero.
     fn read() -> Self {
-        let line = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
-        let mut numbers = line.split(' ').map(|number| number.parse().unwrap_or_default());
-        let mut next = || Duration::from_nanos(numbers.next().unwrap_or_default());
-        Clock { now: Instant::now(), ran: next(), waited: next() }
+        let (ran, waited) = schedstat("thread-self");
+        let server = std::env::var("X_SERVER").map(|process| schedstat(&process).1);
+        Clock { now: Instant::now(), ran, waited: waited + server.unwrap_or_default() }
     }
+}
+
+/// How long a thread ran, and how long it could have run but another one did. A kernel that does not count says zero.
+fn schedstat(thread: &str) -> (Duration, Duration) {
+    let line = std::fs::read_to_string(format!("/proc/{thread}/schedstat")).unwrap_or_default();
+    let mut numbers = line.split(' ').map(|number| number.parse().unwrap_or_default());
+    let mut next = || Duration::from_nanos(numbers.next().unwrap_or_default());
+    (next(), next())
 }
 
 impl Drop for Pauses {
