@@ -86,10 +86,12 @@ impl std::error::Error for BodyError {}
 
 impl Body {
     /// A body without a byte.
+    #[inline]
     pub fn empty() -> Self {
         Body { source: Source::Empty, connection: None }
     }
 
+    #[inline]
     pub(crate) fn whole(data: Bytes) -> Self {
         if data.is_empty() {
             return Body::empty();
@@ -101,6 +103,7 @@ impl Body {
         Body { source: Source::Queue(receiver), connection: None }
     }
 
+    #[inline]
     pub(crate) fn on(mut self, connection: &Arc<ConnectionInfo>) -> Self {
         self.connection = Some(Arc::clone(connection));
         self
@@ -124,12 +127,14 @@ impl Default for Body {
 }
 
 impl From<Bytes> for Body {
+    #[inline]
     fn from(data: Bytes) -> Self {
         Body::whole(data)
     }
 }
 
 impl From<&'static str> for Body {
+    #[inline]
     fn from(data: &'static str) -> Self {
         Body::whole(Bytes::from_static(data.as_bytes()))
     }
@@ -145,6 +150,7 @@ impl http_body::Body for Body {
     type Data = Bytes;
     type Error = BodyError;
 
+    #[inline]
     fn poll_frame(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -160,6 +166,7 @@ impl http_body::Body for Body {
         }
     }
 
+    #[inline]
     fn is_end_stream(&self) -> bool {
         match &self.source {
             Source::Empty => true,
@@ -168,6 +175,7 @@ impl http_body::Body for Body {
         }
     }
 
+    #[inline]
     fn size_hint(&self) -> SizeHint {
         match &self.source {
             Source::Empty => SizeHint::with_exact(0),

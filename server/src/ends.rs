@@ -24,7 +24,7 @@ impl<IO, S> Ends<IO, S> {
     /// Whether the request is for a host that this connection's handshake was not for: one with a TLS configuration of
     /// its own, whose client certificates may be checked differently (S81). The answer is 421 (RFC 9110 §15.5.20).
     #[inline]
-    pub(crate) fn is_misdirected(&self, request: &Request<()>) -> bool {
+    pub(crate) fn is_misdirected<T>(&self, request: &Request<T>) -> bool {
         #[cfg(feature = "tls")]
         if let Some(tls) = &self.info.tls {
             return !tls.serves(asked_host(request));
@@ -55,7 +55,7 @@ impl<IO, S> Ends<IO, S> {
 
 /// The host that a request is for, without a port; empty where it names none.
 #[cfg(feature = "tls")]
-fn asked_host(request: &Request<()>) -> &str {
+fn asked_host<T>(request: &Request<T>) -> &str {
     if let Some(host) = request.uri().host() {
         return host;
     }

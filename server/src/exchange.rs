@@ -58,41 +58,87 @@ impl<F, B> Exchange<F, B> {
         matches!(self, Exchange::Answering { .. })
     }
 
-    /// Calls the service with `request`, at once or as soon as it is ready.
+    /// Whether nothing is under way.
+    #[inline]
+    pub(crate) fn is_idle(&self) -> bool {
+        matches!(self, Exchange::Idle)
+    }
+
+    /// Takes `request` for the service, which [`poll_answer`](Self::poll_answer) calls as soon as it is ready.
     pub(crate) fn begin(mut self: Pin<&mut Self>, request: Request<Body>) {
         self.set(Exchange::Waiting { request: Some(request) });
+    }
+
+    /// Calls the service at once, if it is ready; else as [`begin`](Self::begin). `false`: it has failed. To be called
+    /// within [`guarded`].
+    #[inline]
+    pub(crate) fn call<S>(
+        mut self: Pin<&mut Self>,
+        service: &mut S,
+        request: Request<Body>,
+        cx: &mut Context<'_>,
+    ) -> bool
+    where
+        S: App<F, B>,
+    {
+        match service.poll_ready(cx) {
+            Poll::Ready(Ok(())) => {
+                let future = service.call(request);
+                self.set(Exchange::Handling { future });
+                true
+            }
+            Poll::Pending => {
+                self.begin(request);
+                true
+            }
+            Poll::Ready(Err(error)) => {
+                log_failure(&error);
+                false
+            }
+        }
     }
 
     /// Drives the call up to the answer.
     #[inline]
     pub(crate) fn poll_answer<S>(
-        mut self: Pin<&mut Self>,
+        self: Pin<&mut Self>,
         service: &mut S,
         cx: &mut Context<'_>,
     ) -> Poll<Outcome<B>>
     where
         S: App<F, B>,
     {
+        match guarded(|| self.poll_answer_unguarded(service, cx)) {
+            None | Some(Poll::Ready(None)) => Poll::Ready(Outcome::Failed),
+            Some(Poll::Ready(Some(response))) => Poll::Ready(Outcome::Answer(response)),
+            Some(Poll::Pending) => Poll::Pending,
+        }
+    }
+
+    /// The same, to be called within [`guarded`]. `None`: there is no answer, and the log says why.
+    #[inline]
+    pub(crate) fn poll_answer_unguarded<S>(
+        mut self: Pin<&mut Self>,
+        service: &mut S,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Response<B>>>
+    where
+        S: App<F, B>,
+    {
         if let ExchangeProjection::Waiting { request } = self.as_mut().project() {
-            let called = catch_unwind(AssertUnwindSafe(|| match service.poll_ready(cx) {
-                Poll::Pending => Poll::Pending,
-                Poll::Ready(Err(error)) => Poll::Ready(Err(error)),
-                Poll::Ready(Ok(())) => Poll::Ready(Ok(request.take().map(|request| service.call(request)))),
-            }));
-            match called {
-                Ok(Poll::Pending) => return Poll::Pending,
-                Ok(Poll::Ready(Ok(Some(future)))) => self.set(Exchange::Handling { future }),
-                Ok(Poll::Ready(Err(error))) => return Poll::Ready(failed(&error)),
-                // The hook has printed the panic. A request that is gone cannot be: begin() puts one there.
-                Err(_) | Ok(Poll::Ready(Ok(None))) => return Poll::Ready(Outcome::Failed),
+            let Some(request) = request.take() else { return Poll::Ready(None) };
+            if !self.as_mut().call(service, request, cx) {
+                return Poll::Ready(None);
             }
         }
         let ExchangeProjection::Handling { future } = self.project() else { return Poll::Pending };
-        match catch_unwind(AssertUnwindSafe(|| S::poll_answer(future, cx))) {
-            Ok(Poll::Pending) => Poll::Pending,
-            Ok(Poll::Ready(Ok(response))) => Poll::Ready(Outcome::Answer(response)),
-            Ok(Poll::Ready(Err(error))) => Poll::Ready(failed(&error)),
-            Err(_) => Poll::Ready(Outcome::Failed),
+        match S::poll_answer(future, cx) {
+            Poll::Ready(Ok(response)) => Poll::Ready(Some(response)),
+            Poll::Pending => Poll::Pending,
+            Poll::Ready(Err(error)) => {
+                log_failure(&error);
+                Poll::Ready(None)
+            }
         }
     }
 
@@ -103,17 +149,25 @@ impl<F, B> Exchange<F, B> {
         B: http_body::Body,
         B::Error: std::fmt::Display,
     {
+        guarded(|| self.poll_piece_unguarded(cx)).unwrap_or(Poll::Ready(Piece::Failed))
+    }
+
+    /// The same, to be called within [`guarded`].
+    #[inline]
+    pub(crate) fn poll_piece_unguarded(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Piece>
+    where
+        B: http_body::Body,
+        B::Error: std::fmt::Display,
+    {
         let ExchangeProjection::Answering { body } = self.project() else { return Poll::Pending };
-        match catch_unwind(AssertUnwindSafe(|| body.poll_frame(cx).map_ok(|frame| frame.map_data(to_bytes))))
-        {
-            Ok(Poll::Pending) => Poll::Pending,
-            Ok(Poll::Ready(None)) => Poll::Ready(Piece::End),
-            Ok(Poll::Ready(Some(Ok(frame)))) => Poll::Ready(piece(frame)),
-            Ok(Poll::Ready(Some(Err(error)))) => {
-                tracing::warn!("an answer's body failed: {error}");
+        match body.poll_frame(cx) {
+            Poll::Pending => Poll::Pending,
+            Poll::Ready(None) => Poll::Ready(Piece::End),
+            Poll::Ready(Some(Ok(frame))) => Poll::Ready(piece(frame)),
+            Poll::Ready(Some(Err(error))) => {
+                log_broken_body(&error);
                 Poll::Ready(Piece::Failed)
             }
-            Err(_) => Poll::Ready(Piece::Failed),
         }
     }
 
@@ -130,20 +184,31 @@ impl<F, B> Exchange<F, B> {
     }
 }
 
-fn failed<B>(error: &dyn std::fmt::Display) -> Outcome<B> {
+/// Runs code of the application. `None`: it has panicked, and the hook has printed that.
+#[inline]
+pub(crate) fn guarded<T>(work: impl FnOnce() -> T) -> Option<T> {
+    // What a panic may leave half-done is the application's own; the exchange is ended after one.
+    catch_unwind(AssertUnwindSafe(work)).ok()
+}
+
+#[cold]
+fn log_failure(error: &dyn std::fmt::Display) {
     tracing::error!("a handler failed: {error}");
-    Outcome::Failed
 }
 
-fn to_bytes(mut data: impl Buf) -> Bytes {
-    let length = data.remaining();
-    // No copy where the data is `Bytes` already.
-    data.copy_to_bytes(length)
+#[cold]
+fn log_broken_body(error: &dyn std::fmt::Display) {
+    tracing::warn!("an answer's body failed: {error}");
 }
 
-fn piece(frame: Frame<Bytes>) -> Piece {
+#[inline]
+fn piece<D: Buf>(frame: Frame<D>) -> Piece {
     match frame.into_data() {
-        Ok(data) => Piece::Data(data),
+        Ok(mut data) => {
+            let length = data.remaining();
+            // No copy where the data is `Bytes` already.
+            Piece::Data(data.copy_to_bytes(length))
+        }
         Err(frame) => match frame.into_trailers() {
             Ok(trailers) => Piece::Trailers(trailers),
             // A kind of frame that http-body may add one day says nothing that HTTP/1 could send.

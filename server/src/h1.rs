@@ -11,15 +11,15 @@ use std::time::Instant;
 
 use bytes::BytesMut;
 use http::header::{CONNECTION, HeaderValue, UPGRADE};
-use http::{HeaderMap, Method, Request, Response, StatusCode};
-use hyperman_http1::{BodyLength, BodySize, CloseReason, Error, Server, ServerEvent};
+use http::{Extensions, HeaderMap, Method, Request, Response, StatusCode};
+use hyperman_http1::{BodyLength, BodySize, CloseReason, Error, Misuse, Server, ServerEvent};
 use hyperman_transport::ByteStream;
 use pin_project_lite::pin_project;
 
 use crate::body::{self, Body, BodyError, Demand, QUEUE_BYTES};
 use crate::desk;
 use crate::ends::{App, Ends};
-use crate::exchange::{Exchange, Outcome, Piece};
+use crate::exchange::{Exchange, Piece, guarded};
 use crate::gate::Word;
 use crate::interim::Interim;
 use crate::send_file::{SendFile, Sending};
@@ -202,7 +202,14 @@ where
         now: Instant,
         requests: &mut u32,
     ) -> Step {
-        if self.as_mut().take_events(ends, cx, now, requests) == Step::Moved {
+        let before = *requests;
+        match self.as_mut().run_ahead(ends, cx, now, requests) {
+            Step::Moved => {}
+            step => return step,
+        }
+        // What a handler waits for cannot have come since it was called.
+        let driven = *requests != before && self.exchange.awaits_answer();
+        if self.as_mut().take_events(ends, cx, now, requests, driven) == Step::Moved {
             return Step::Moved;
         }
         let step = self.as_mut().transmit(ends, cx);
@@ -222,21 +229,107 @@ where
         }
     }
 
-    /// Takes what the machine has to say and lets the application work, until neither moves.
-    fn take_events<IO: ByteStream, S: App<F, B>>(
+    /// The way that most requests go, past the circle: between two exchanges, read; a request that is known and plain
+    /// is answered on the spot. `Moved` leaves what there is to the circle.
+    #[inline]
+    fn run_ahead<IO: ByteStream, S: App<F, B>>(
         mut self: Pin<&mut Self>,
         ends: &mut Ends<IO, S>,
         cx: &mut Context<'_>,
         now: Instant,
         requests: &mut u32,
     ) -> Step {
+        if !self.exchange.is_idle() || self.upload.is_some() {
+            return Step::Moved;
+        }
+        loop {
+            if self.machine.is_idle() {
+                match self.as_mut().read(ends, cx) {
+                    Step::Moved => {}
+                    Step::Done => return Step::Done,
+                    // Every deadline has moved where something was answered just now.
+                    Step::Stalled if self.read_ended || *requests == 0 && self.is_due(now) => {
+                        return Step::Moved;
+                    }
+                    Step::Stalled => return Step::Stalled,
+                }
+            }
+            let before = *requests;
+            if guarded(|| self.as_mut().answer_plain(ends, cx, requests)).is_none() {
+                self.as_mut().answer_plainly(StatusCode::INTERNAL_SERVER_ERROR);
+            }
+            if *requests == before
+                || *requests > ends.settings.config.requests_per_turn
+                || !self.exchange.is_idle()
+            {
+                return Step::Moved;
+            }
+            if self.as_mut().transmit(ends, cx) == Step::Done {
+                return Step::Done;
+            }
+            if !self.machine.is_idle() {
+                return Step::Moved;
+            }
+        }
+    }
+
+    /// Hands plain requests to the application, one after the other, as long as it answers each at once. To be called
+    /// within [`guarded`].
+    #[inline]
+    fn answer_plain<IO: ByteStream, S: App<F, B>>(
+        mut self: Pin<&mut Self>,
+        ends: &mut Ends<IO, S>,
+        cx: &mut Context<'_>,
+        requests: &mut u32,
+    ) {
+        loop {
+            let this = self.as_mut().project();
+            let body = || Body::empty().on(&ends.info);
+            let Some(mut request) = this.machine.next_plain(body) else { return };
+            *requests += 1;
+            *this.head_request = request.method() == Method::HEAD;
+            if ends.is_misdirected(&request) {
+                self.as_mut().answer_plainly(StatusCode::MISDIRECTED_REQUEST);
+                continue;
+            }
+            if let Some(interim) = ends.extend(&mut request) {
+                this.extras.get_or_insert_default().interim = Some(interim);
+            }
+            if this.exchange.call(&mut ends.service, request, cx) {
+                self.as_mut().drive_unguarded(ends, cx);
+            } else {
+                self.as_mut().answer_plainly(StatusCode::INTERNAL_SERVER_ERROR);
+            }
+            if !self.exchange.is_idle()
+                || *requests > ends.settings.config.requests_per_turn
+                || self.machine.queued() >= QUEUE_BYTES
+            {
+                return;
+            }
+        }
+    }
+
+    fn is_due(&self, now: Instant) -> bool {
+        self.machine.poll_timeout().is_some_and(|(deadline, _)| deadline <= now)
+    }
+
+    /// Takes what the machine has to say and lets the application work, until neither moves. `driven`: the application
+    /// has just done what it can.
+    fn take_events<IO: ByteStream, S: App<F, B>>(
+        mut self: Pin<&mut Self>,
+        ends: &mut Ends<IO, S>,
+        cx: &mut Context<'_>,
+        now: Instant,
+        requests: &mut u32,
+        mut driven: bool,
+    ) -> Step {
         let limit = ends.settings.config.requests_per_turn;
         loop {
-            let mut moved = self.as_mut().drive(ends, cx);
+            let mut moved = !std::mem::take(&mut driven) && self.as_mut().drive(ends, cx);
             let demand = self.as_mut().heed_demand();
             // A peer that does not read its answers, or a handler that does not read its body, is not fed.
             let full = demand == Some(Demand::Full) || self.machine.queued() >= QUEUE_BYTES;
-            if !full || self.machine.poll_timeout().is_some_and(|(deadline, _)| deadline <= now) {
+            if !full || self.is_due(now) {
                 match self.as_mut().project().machine.next_event() {
                     Ok(None) => {}
                     Ok(Some(event)) => {
@@ -331,8 +424,23 @@ where
     }
 
     /// Lets the application work until it waits for something. Says whether anything moved.
-    #[inline]
     fn drive<IO: ByteStream, S: App<F, B>>(
+        mut self: Pin<&mut Self>,
+        ends: &mut Ends<IO, S>,
+        cx: &mut Context<'_>,
+    ) -> bool {
+        if self.exchange.is_idle() {
+            return false;
+        }
+        guarded(|| self.as_mut().drive_unguarded(ends, cx)).unwrap_or_else(|| {
+            self.answer_plainly(StatusCode::INTERNAL_SERVER_ERROR);
+            true
+        })
+    }
+
+    /// The same, to be called within [`guarded`].
+    #[inline]
+    fn drive_unguarded<IO: ByteStream, S: App<F, B>>(
         mut self: Pin<&mut Self>,
         ends: &mut Ends<IO, S>,
         cx: &mut Context<'_>,
@@ -340,12 +448,10 @@ where
         let mut moved = false;
         if self.exchange.awaits_answer() {
             let this = self.as_mut().project();
-            match this.exchange.poll_answer(&mut ends.service, cx) {
+            match this.exchange.poll_answer_unguarded(&mut ends.service, cx) {
                 Poll::Pending => return self.send_interims(),
-                Poll::Ready(Outcome::Answer(response)) => self.as_mut().answer(ends, response),
-                Poll::Ready(Outcome::Failed) => {
-                    self.as_mut().answer_plainly(StatusCode::INTERNAL_SERVER_ERROR)
-                }
+                Poll::Ready(Some(response)) => self.as_mut().answer(ends, response),
+                Poll::Ready(None) => self.as_mut().answer_plainly(StatusCode::INTERNAL_SERVER_ERROR),
             }
             moved = true;
         }
@@ -353,7 +459,7 @@ where
             && self.machine.queued() < QUEUE_BYTES
             && self.machine.external() == 0
         {
-            match self.as_mut().project().exchange.poll_piece(cx) {
+            match self.as_mut().project().exchange.poll_piece_unguarded(cx) {
                 Poll::Pending => break,
                 Poll::Ready(piece) => self.as_mut().send_piece(piece),
             }
@@ -384,19 +490,21 @@ where
         ends: &Ends<IO, S>,
         response: Response<B>,
     ) {
-        self.as_mut().send_interims();
-        // A handler that is through with the request's body before it answers is known to be.
-        self.as_mut().heed_demand();
+        if self.extras.is_some() {
+            self.as_mut().send_interims();
+        }
+        if self.upload.is_some() {
+            // A handler that is through with the request's body before it answers is known to be.
+            self.as_mut().heed_demand();
+        }
         if ends.settings.gate.word() != Word::Serve {
             // The word may have come since this turn began: from another thread, or from the handler.
             self.as_mut().drain();
         }
         let mut this = self.as_mut().project();
-        let (parts, body) = response.into_parts();
-        let size = body_size(&body);
-        if let Err(misuse) = this.machine.send_head(parts.status, &parts.headers, size) {
-            tracing::error!("a handler's answer cannot be sent: {misuse}");
-            return self.answer_plainly(StatusCode::INTERNAL_SERVER_ERROR);
+        let size = body_size(response.body());
+        if let Err(misuse) = this.machine.send_head(response.status(), response.headers(), size) {
+            return self.refuse_answer(&misuse);
         }
         if this.machine.is_closed() == Some(CloseReason::Upgraded) {
             return this.exchange.set(Exchange::Idle);
@@ -408,23 +516,45 @@ where
             this.exchange.set(Exchange::Idle);
             return self.end_answer();
         }
-        if !parts.extensions.is_empty()
-            && let Some(file) = parts.extensions.get::<SendFile>()
-            && ends.stream.can_send_file()
-            // One file at a time: pipelined answers behind it go through their bodies.
-            && this.extras.as_ref().is_none_or(|extras| extras.file.is_none())
-            && size == BodySize::Known(file.length)
-            && this.machine.send_external(file.length).is_ok()
-        {
-            let sending = Sending { file: file.clone(), progress: parts.extensions.get().cloned() };
-            this.extras.get_or_insert_default().file = Some(sending);
-            this.exchange.set(Exchange::Idle);
+        if !response.extensions().is_empty() && self.as_mut().send_file(ends, response.extensions(), size) {
+            self.as_mut().project().exchange.set(Exchange::Idle);
             return self.end_answer();
         }
-        this.exchange.set(Exchange::Answering { body });
+        self.project().exchange.set(Exchange::Answering { body: response.into_body() });
     }
 
-    /// An answer of our own, in place of the one that the handler failed to give.
+    #[cold]
+    fn refuse_answer(self: Pin<&mut Self>, misuse: &Misuse) {
+        tracing::error!("a handler's answer cannot be sent: {misuse}");
+        self.answer_plainly(StatusCode::INTERNAL_SERVER_ERROR);
+    }
+
+    /// Announces a file in place of the answer's body, if the answer asks for that and the stream can do it.
+    fn send_file<IO: ByteStream, S>(
+        self: Pin<&mut Self>,
+        ends: &Ends<IO, S>,
+        extensions: &Extensions,
+        size: BodySize,
+    ) -> bool {
+        let this = self.project();
+        let Some(file) = extensions.get::<SendFile>() else { return false };
+        // One file at a time: pipelined answers behind it go through their bodies.
+        let busy = this.extras.as_ref().is_some_and(|extras| extras.file.is_some());
+        if busy
+            || !ends.stream.can_send_file()
+            || size != BodySize::Known(file.length)
+            || this.machine.send_external(file.length).is_err()
+        {
+            return false;
+        }
+        let sending = Sending { file: file.clone(), progress: extensions.get().cloned() };
+        this.extras.get_or_insert_default().file = Some(sending);
+        true
+    }
+
+    /// An answer of our own, in place of the one that the handler failed to give. Without effect but an end of the
+    /// connection where one has begun.
+    #[cold]
     fn answer_plainly(mut self: Pin<&mut Self>, status: StatusCode) {
         let mut this = self.as_mut().project();
         this.exchange.set(Exchange::Idle);
@@ -520,6 +650,8 @@ where
                     Some(sending) => sending.poll_send(&mut ends.stream, cx),
                     None => Poll::Ready(Ok(0)),
                 }
+            } else if let Some(all) = this.machine.sole_slice() {
+                ends.stream.poll_send(cx, &[IoSlice::new(all)])
             } else {
                 let mut slices = [IoSlice::new(&[]); SLICES];
                 let count = this.machine.poll_transmit(&mut slices);

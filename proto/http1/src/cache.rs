@@ -12,6 +12,7 @@ use bytes::Bytes;
 use crate::config::Limits;
 use crate::error::Error;
 use crate::fields::{self, Fields};
+use crate::framing::AnsweredMethod;
 use crate::request_line::{self, RequestLine};
 
 /// Longest field block that is kept, 2 KiB: a browser's, with cookies.
@@ -59,6 +60,9 @@ pub(crate) struct Line {
     pub(crate) bytes: Bytes,
     hash: u64,
     generation: u32,
+    pub(crate) method: AnsweredMethod,
+    /// Nothing is special about it: HTTP/1.1, no CONNECT, no absolute form.
+    pub(crate) plain: bool,
     pub(crate) line: RequestLine,
 }
 
@@ -168,7 +172,9 @@ impl HeadCache {
         let generation = self.next_generation();
         let slot = if self.lines.get(usize::from(one)).is_some_and(Option::is_none) { one } else { other };
         if let Some(place) = self.lines.get_mut(usize::from(slot)) {
-            *place = Some(Line { bytes, hash, generation, line });
+            let method = AnsweredMethod::from(&line.method);
+            let plain = line.http11 && !line.absolute && method != AnsweredMethod::Connect;
+            *place = Some(Line { bytes, hash, generation, method, plain, line });
             *at = Remembered { slot, generation };
         }
     }

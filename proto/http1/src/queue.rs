@@ -80,6 +80,12 @@ impl Queue {
         }
     }
 
+    /// All of the queue, if it is one slice.
+    #[inline]
+    pub(crate) fn sole_slice(&self) -> Option<&[u8]> {
+        if self.pieces.is_empty() { self.copied.get(self.start..) } else { None }
+    }
+
     /// Fills `slices` from the front, as far as they go or up to an external stretch; says how many were filled.
     #[inline]
     pub(crate) fn fill<'a>(&'a self, slices: &mut [IoSlice<'a>]) -> usize {

@@ -1,12 +1,13 @@
 //! Heads of requests: found whole in the cache or scanned and parsed, then judged.
 
-use bytes::{Buf, Bytes};
+use bytes::{Buf, Bytes, BytesMut};
 use http::header::{HOST, HeaderMap, HeaderValue};
-use http::{Method, Request, Uri};
+use http::{Method, Request, Uri, Version};
 
 use super::{Answer, Exchange, Receive, Server, ServerEvent};
 use crate::body::Reading;
 use crate::cache::{Block, HeadCache};
+use crate::config::Limits;
 use crate::error::{CloseReason, Error, Excerpt};
 use crate::fields::{self, Fields};
 use crate::framing::{AnsweredMethod, BodyLength, Expectation, Facts, HostField};
@@ -24,6 +25,37 @@ struct Opening {
 }
 
 impl Server {
+    /// A short cut past [`next_event`](Self::next_event): a request that the cache knows, line and fields, with no body
+    /// behind it and nothing to be judged; `body` makes the body of the type that the driver wants. `None` says nothing:
+    /// ask `next_event`.
+    #[inline]
+    pub fn next_plain<B>(&mut self, body: impl FnOnce() -> B) -> Option<Request<B>> {
+        if self.closed.is_some() || self.fault.is_some() || !matches!(self.receive, Receive::Head { .. }) {
+            return None;
+        }
+        let cache = self.heads.as_deref()?;
+        let (block, line) = (cache.block(self.last_block)?, cache.line(self.last_line)?);
+        let facts = &block.fields.facts;
+        if !facts.plain || !line.plain || !self.read.starts_with(&line.bytes) {
+            return None;
+        }
+        if !has_block(&self.read, block, line.bytes.len(), &self.config.limits) {
+            return None;
+        }
+        consume(&mut self.read, line.bytes.len() + block.bytes.len());
+        self.exchange = Exchange {
+            method: line.method,
+            http11: true,
+            persist: true,
+            upgrade: false,
+            expects_continue: false,
+        };
+        self.answer = Answer::Owed;
+        self.receive = Receive::Done;
+        let RequestLine { method, uri, .. } = &line.line;
+        Some(request(body(), method.clone(), uri.clone(), block.fields.headers.clone(), Version::HTTP_11))
+    }
+
     /// A head at the front of the buffer whose field block is the last one again, and perhaps its request line. Its
     /// bytes are only compared, and its parsed form is cloned straight into the request.
     #[inline]
@@ -31,10 +63,10 @@ impl Server {
         let Some(block) = cache.block(self.last_block) else { return Ok(None) };
         let line = cache.line(self.last_line).filter(|line| self.read.starts_with(&line.bytes));
         let Some(line) = line else { return self.known_block(cache) };
-        if !self.has_block(block, line.bytes.len()) {
+        if !has_block(&self.read, block, line.bytes.len(), &self.config.limits) {
             return Ok(None);
         }
-        self.consume(line.bytes.len() + block.bytes.len());
+        consume(&mut self.read, line.bytes.len() + block.bytes.len());
         let line = &line.line;
         let opening = self.open(&line.method, line.http11, &block.fields.facts)?;
         let headers = block.fields.headers.clone();
@@ -47,34 +79,19 @@ impl Server {
         let Some(block) = cache.block(self.last_block) else { return Ok(None) };
         let Some(line_end) = memchr::memchr(b'\n', &self.read) else { return Ok(None) };
         let line_length = line_end + 1;
-        let Some(bytes) = self.read.get(..line_length).filter(|_| self.has_block(block, line_length)) else {
+        let Some(bytes) = self
+            .read
+            .get(..line_length)
+            .filter(|_| has_block(&self.read, block, line_length, &self.config.limits))
+        else {
             return Ok(None);
         };
         let Some(line) = bytes.strip_suffix(b"\r\n").filter(|line| !line.is_empty()) else { return Ok(None) };
         let line = request_line::parse(&Bytes::copy_from_slice(line))?;
         let (fields, length) = (block.fields.clone(), line_length + block.bytes.len());
         cache.keep_line(bytes, &mut self.last_line);
-        self.consume(length);
+        consume(&mut self.read, length);
         self.begin_exchange(line, fields).map(Some)
-    }
-
-    /// Whether this field block follows a first line of that length, and the head is within the limits.
-    #[inline]
-    fn has_block(&self, block: &Block, line_length: usize) -> bool {
-        let limits = &self.config.limits;
-        self.read.get(line_length..).is_some_and(|rest| rest.starts_with(&block.bytes))
-            && block.fits(line_length, limits)
-            && line_length <= limits.request_line.saturating_add(2)
-    }
-
-    #[inline]
-    fn consume(&mut self, length: usize) {
-        if length == self.read.len() {
-            // Keeps the storage's beginning, where `advance` would creep to its end.
-            self.read.clear();
-        } else {
-            self.read.advance(length);
-        }
     }
 
     /// The long way: find the end, then parse.
@@ -201,6 +218,35 @@ impl Server {
     }
 }
 
+/// Whether this field block follows a first line of that length, and the head is within the limits.
+#[inline]
+fn has_block(read: &[u8], block: &Block, line_length: usize, limits: &Limits) -> bool {
+    read.get(line_length..).is_some_and(|rest| rest.starts_with(&block.bytes))
+        && block.fits(line_length, limits)
+        && line_length <= limits.request_line.saturating_add(2)
+}
+
+#[inline]
+fn consume(read: &mut BytesMut, length: usize) {
+    if length == read.len() {
+        // Keeps the storage's beginning, where `advance` would creep to its end.
+        read.clear();
+    } else {
+        read.advance(length);
+    }
+}
+
+#[inline]
+fn request<B>(body: B, method: Method, uri: Uri, headers: HeaderMap, version: Version) -> Request<B> {
+    let mut request = Request::new(body);
+    // What a new request begins with owns no storage, so there is nothing to drop.
+    std::mem::forget(std::mem::replace(request.headers_mut(), headers));
+    std::mem::forget(std::mem::replace(request.uri_mut(), uri));
+    std::mem::forget(std::mem::replace(request.method_mut(), method));
+    *request.version_mut() = version;
+    request
+}
+
 #[inline]
 fn event(
     opening: Opening,
@@ -211,12 +257,7 @@ fn event(
     absolute: bool,
 ) -> ServerEvent {
     let Opening { body, expect_continue, upgrade } = opening;
-    let mut request = Request::new(());
-    // What a new request begins with owns no storage, so there is nothing to drop.
-    std::mem::forget(std::mem::replace(request.headers_mut(), headers));
-    std::mem::forget(std::mem::replace(request.uri_mut(), uri));
-    std::mem::forget(std::mem::replace(request.method_mut(), method));
-    *request.version_mut() = version(http11);
+    let mut request = request((), method, uri, headers, version(http11));
     if absolute {
         replace_host(&mut request);
     }

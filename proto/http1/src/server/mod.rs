@@ -222,6 +222,13 @@ impl Server {
         self.queue.fill(slices)
     }
 
+    /// All that waits to be written, where it is one slice; then it need not be asked for by
+    /// [`poll_transmit`](Self::poll_transmit).
+    #[inline]
+    pub fn sole_slice(&self) -> Option<&[u8]> {
+        self.queue.sole_slice()
+    }
+
     /// How many bytes at the front of the queue are the driver's own to send ([`send_external`](Self::send_external));
     /// 0 where [`poll_transmit`](Self::poll_transmit) has them.
     #[inline]
