@@ -38,6 +38,15 @@ impl<IO, S> Ends<IO, S> {
     #[inline]
     pub(crate) fn extend(&self, request: &mut Request<Body>) -> Option<Interim> {
         let config = &self.settings.config;
+        if !config.connection_extension && !config.interim_extension && !self.info.is_encrypted() {
+            return None;
+        }
+        self.extend_slowly(request)
+    }
+
+    #[inline(never)]
+    fn extend_slowly(&self, request: &mut Request<Body>) -> Option<Interim> {
+        let config = &self.settings.config;
         if config.connection_extension {
             request.extensions_mut().insert(ConnectionInfo::clone(&self.info));
         }

@@ -19,7 +19,7 @@ pin_project! {
         /// Nothing.
         Idle,
         /// The service is not ready to be called yet.
-        Waiting { request: Option<Request<Body>> },
+        Waiting { request: Option<Box<Request<Body>>> },
         /// The handler runs.
         Handling { #[pin] future: F },
         /// The answer's head is sent; its body is being produced.
@@ -64,13 +64,22 @@ impl<F, B> Exchange<F, B> {
         matches!(self, Exchange::Idle)
     }
 
-    /// Takes `request` for the service, which [`poll_answer`](Self::poll_answer) calls as soon as it is ready.
-    pub(crate) fn begin(mut self: Pin<&mut Self>, request: Request<Body>) {
-        self.set(Exchange::Waiting { request: Some(request) });
+    /// Calls the service with `request`, at once or as soon as it is ready.
+    pub(crate) fn begin<S>(
+        mut self: Pin<&mut Self>,
+        service: &mut S,
+        request: Request<Body>,
+        cx: &mut Context<'_>,
+    ) where
+        S: App<F, B>,
+    {
+        if guarded(|| self.as_mut().call(service, request, cx)) != Some(true) {
+            // Without a request, it comes out as failed.
+            self.set(Exchange::Waiting { request: None });
+        }
     }
 
-    /// Calls the service at once, if it is ready; else as [`begin`](Self::begin). `false`: it has failed. To be called
-    /// within [`guarded`].
+    /// The same, to be called within [`guarded`]. `false`: the service has failed, and nothing is under way.
     #[inline]
     pub(crate) fn call<S>(
         mut self: Pin<&mut Self>,
@@ -88,7 +97,7 @@ impl<F, B> Exchange<F, B> {
                 true
             }
             Poll::Pending => {
-                self.begin(request);
+                self.set(Exchange::Waiting { request: Some(Box::new(request)) });
                 true
             }
             Poll::Ready(Err(error)) => {
@@ -126,10 +135,20 @@ impl<F, B> Exchange<F, B> {
         S: App<F, B>,
     {
         if let ExchangeProjection::Waiting { request } = self.as_mut().project() {
-            let Some(request) = request.take() else { return Poll::Ready(None) };
-            if !self.as_mut().call(service, request, cx) {
+            if request.is_none() {
                 return Poll::Ready(None);
             }
+            match service.poll_ready(cx) {
+                Poll::Pending => return Poll::Pending,
+                Poll::Ready(Ok(())) => {}
+                Poll::Ready(Err(error)) => {
+                    log_failure(&error);
+                    return Poll::Ready(None);
+                }
+            }
+            let Some(request) = request.take() else { return Poll::Ready(None) };
+            let future = service.call(*request);
+            self.as_mut().set(Exchange::Handling { future });
         }
         let ExchangeProjection::Handling { future } = self.project() else { return Poll::Pending };
         match S::poll_answer(future, cx) {

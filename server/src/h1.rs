@@ -242,15 +242,17 @@ where
         if !self.exchange.is_idle() || self.upload.is_some() {
             return Step::Moved;
         }
+        let mut idle = self.machine.is_idle();
         loop {
-            if self.machine.is_idle() {
-                match self.as_mut().read(ends, cx) {
+            if idle {
+                if self.read_ended {
+                    return Step::Moved;
+                }
+                match self.as_mut().receive(ends, cx) {
                     Step::Moved => {}
                     Step::Done => return Step::Done,
                     // Every deadline has moved where something was answered just now.
-                    Step::Stalled if self.read_ended || *requests == 0 && self.is_due(now) => {
-                        return Step::Moved;
-                    }
+                    Step::Stalled if *requests == 0 && self.is_due(now) => return Step::Moved,
                     Step::Stalled => return Step::Stalled,
                 }
             }
@@ -267,7 +269,8 @@ where
             if self.as_mut().transmit(ends, cx) == Step::Done {
                 return Step::Done;
             }
-            if !self.machine.is_idle() {
+            idle = self.machine.is_idle();
+            if !idle {
                 return Step::Moved;
             }
         }
@@ -337,7 +340,7 @@ where
                         if matches!(event, ServerEvent::Request { .. }) {
                             *requests += 1;
                         }
-                        self.as_mut().handle(ends, event, now);
+                        self.as_mut().handle(ends, event, cx, now);
                     }
                     Err(error) => {
                         self.fault(ends, &error);
@@ -356,8 +359,9 @@ where
 
     fn handle<IO: ByteStream, S: App<F, B>>(
         mut self: Pin<&mut Self>,
-        ends: &Ends<IO, S>,
+        ends: &mut Ends<IO, S>,
         event: ServerEvent,
+        cx: &mut Context<'_>,
         now: Instant,
     ) {
         match event {
@@ -379,7 +383,7 @@ where
                     Ok(_) if ends.is_misdirected(&request) => {
                         self.answer_plainly(StatusCode::MISDIRECTED_REQUEST);
                     }
-                    Ok(body) => self.begin(ends, request, body, upgrade),
+                    Ok(body) => self.begin(ends, request.map(|()| body), upgrade, cx),
                     Err(error) => self.fault(ends, &error),
                 }
             }
@@ -401,16 +405,15 @@ where
         }
     }
 
-    #[inline]
     fn begin<IO: ByteStream, S: App<F, B>>(
         self: Pin<&mut Self>,
-        ends: &Ends<IO, S>,
-        request: Request<()>,
-        body: Body,
+        ends: &mut Ends<IO, S>,
+        request: Request<Body>,
         upgrade: bool,
+        cx: &mut Context<'_>,
     ) {
         let this = self.project();
-        let mut request = request.map(|()| body.on(&ends.info));
+        let mut request = request.map(|body| body.on(&ends.info));
         let interim = ends.extend(&mut request);
         if interim.is_some() {
             this.extras.get_or_insert_default().interim = interim;
@@ -420,7 +423,7 @@ where
             request.extensions_mut().insert(on_upgrade);
             this.extras.get_or_insert_default().upgrade = Some(offer);
         }
-        this.exchange.begin(request);
+        this.exchange.begin(&mut ends.service, request, cx);
     }
 
     /// Lets the application work until it waits for something. Says whether anything moved.
@@ -645,13 +648,13 @@ where
         }
         let mut step = Step::Stalled;
         while this.machine.has_transmit() {
-            let sent = if this.machine.external() > 0 {
+            let sent = if let Some(all) = this.machine.sole_slice() {
+                ends.stream.poll_send(cx, &[IoSlice::new(all)])
+            } else if this.machine.external() > 0 {
                 match this.extras.as_mut().and_then(|extras| extras.file.as_mut()) {
                     Some(sending) => sending.poll_send(&mut ends.stream, cx),
                     None => Poll::Ready(Ok(0)),
                 }
-            } else if let Some(all) = this.machine.sole_slice() {
-                ends.stream.poll_send(cx, &[IoSlice::new(all)])
             } else {
                 let mut slices = [IoSlice::new(&[]); SLICES];
                 let count = this.machine.poll_transmit(&mut slices);
@@ -704,10 +707,19 @@ where
         ends: &mut Ends<IO, S>,
         cx: &mut Context<'_>,
     ) -> Step {
-        let this = self.project();
-        if *this.read_ended || !this.machine.wants_read() {
+        if self.read_ended || !self.machine.wants_read() {
             return Step::Stalled;
         }
+        self.receive(ends, cx)
+    }
+
+    #[inline]
+    fn receive<IO: ByteStream, S: App<F, B>>(
+        self: Pin<&mut Self>,
+        ends: &mut Ends<IO, S>,
+        cx: &mut Context<'_>,
+    ) -> Step {
+        let this = self.project();
         match ends.stream.poll_recv(cx, this.machine.read_buf()) {
             Poll::Pending => Step::Stalled,
             Poll::Ready(Ok(0)) => {

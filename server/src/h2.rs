@@ -284,8 +284,8 @@ where
         if let Some(old) = self.berths.get_mut(berth) {
             *old = place;
         }
-        if let Some((exchange, _)) = self.fleet.get(berth) {
-            exchange.begin(request);
+        if let Some((exchange, mut cx)) = self.fleet.get(berth) {
+            exchange.begin(&mut ends.service, request, &mut cx);
         }
         self.open.insert(stream, berth);
         self.drive(ends, berth);

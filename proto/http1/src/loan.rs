@@ -51,7 +51,11 @@ pub(crate) fn lend_read(read: &mut BytesMut, place: &mut BytesMut) {
 #[inline]
 pub(crate) fn give_back_read(read: &mut BytesMut, place: &mut BytesMut) {
     if read.is_empty() {
-        *place = std::mem::take(read);
+        // What is swapped in owns nothing as a rule; if it does, it is let go.
+        std::mem::swap(place, read);
+        if read.capacity() > 0 {
+            *read = BytesMut::new();
+        }
     } else if read.len() <= SMALL && read.capacity() > 2 * SMALL && place.capacity() == 0 {
         let rest = BytesMut::from(&**read);
         *place = std::mem::replace(read, rest);
