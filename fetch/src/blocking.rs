@@ -19,6 +19,7 @@ use crate::call;
 use crate::client::{Config, Inner};
 use crate::connection::Connection;
 use crate::error::{Error, ErrorKind};
+use crate::h2::Directory;
 use crate::pool::{Pool, PoolLimits};
 use crate::request::Parts;
 use crate::response::Response as Answer;
@@ -47,6 +48,7 @@ pub fn request(method: http::Method, url: impl IntoUrl) -> Result<Response, Erro
 pub fn close_idle() {
     if let Ok(Some(engine)) = KEPT.try_with(Cell::take) {
         engine.pool.clear();
+        engine.multiplexed.clear();
         let _ = KEPT.try_with(|kept| kept.set(Some(engine)));
     }
 }
@@ -58,6 +60,7 @@ thread_local! {
 /// A loop, and the connections on it. Declared in the order of dropping: connections first.
 struct Engine {
     pool: Arc<Pool<Box<Connection<Handle>>>>,
+    multiplexed: Arc<Directory<Handle>>,
     event_loop: Loop,
 }
 
@@ -68,7 +71,9 @@ impl Engine {
             return Ok(engine);
         }
         let event_loop = Loop::new().map_err(|error| Error::new(ErrorKind::Loop(error)))?;
-        Ok(Engine { pool: Pool::shared(PoolLimits::default()), event_loop })
+        let (pool, multiplexed) =
+            (Pool::shared(PoolLimits::default()), Directory::shared(PoolLimits::default()));
+        Ok(Engine { pool, multiplexed, event_loop })
     }
 
     fn block_on<F: Future>(&self, future: F) -> F::Output {
@@ -80,7 +85,7 @@ impl Engine {
 pub(crate) fn run(config: Arc<Config>, parts: Box<Parts>) -> Result<Response, Error> {
     let engine = Engine::get()?;
     let runtime = engine.event_loop.handle();
-    let client = Inner::shared(runtime, engine.pool.clone(), config);
+    let client = Inner::shared(runtime, engine.pool.clone(), engine.multiplexed.clone(), config);
     let outcome = engine.block_on(async {
         // The loop stood still since the last call; let it hear what became of its connections.
         turn().await;

@@ -26,6 +26,7 @@ use crate::request::{Parts, Watcher};
 use crate::resolve::Refused;
 use crate::response::Response;
 use crate::target::{self, Origin};
+use crate::transaction::Transaction;
 
 /// What happens before an answer is there.
 #[derive(Debug)]
@@ -65,11 +66,11 @@ pub enum Notice<'a> {
 }
 
 /// A call under way. The request is changed in place as redirects are followed.
-struct Call<R: Runtime> {
-    client: Arc<Inner<R>>,
-    deadline: Deadline<R::Timer>,
-    parts: Box<Parts>,
-    url: Arc<Url>,
+pub(crate) struct Call<R: Runtime> {
+    pub(crate) client: Arc<Inner<R>>,
+    pub(crate) deadline: Deadline<R::Timer>,
+    pub(crate) parts: Box<Parts>,
+    pub(crate) url: Arc<Url>,
 }
 
 /// Makes the request.
@@ -104,9 +105,9 @@ pub(crate) async fn run<R: Runtime>(
 
 impl<R: Runtime> Call<R> {
     /// The answer to the caller.
-    fn respond(self, mut exchange: Exchange<R>) -> Result<Response<R>, Error> {
+    fn respond(self, mut exchange: Transaction<R>) -> Result<Response<R>, Error> {
         let Call { deadline, parts, url, .. } = self;
-        let peer = exchange.connection.peer;
+        let peer = exchange.peer();
         // Nobody else takes it.
         let Some(Answer { head, length, early, upgraded }) = exchange.take_answer() else {
             return Err(Error::new(ErrorKind::EmptyReply).maybe_processed(true).about(&url));
@@ -119,7 +120,7 @@ impl<R: Runtime> Call<R> {
 
     /// Turns the request into the one that a redirect asks for; false when the answer is no redirect, or redirects are
     /// not followed.
-    fn redirected(&mut self, exchange: &Exchange<R>, followed: u32) -> Result<bool, ErrorKind> {
+    fn redirected(&mut self, exchange: &Transaction<R>, followed: u32) -> Result<bool, ErrorKind> {
         let (Redirects::Follow(limit), Some(answer)) = (self.parts.redirects, exchange.answer()) else {
             return Ok(false);
         };
@@ -147,22 +148,42 @@ impl<R: Runtime> Call<R> {
 
     /// Whether the request may be made a second time when it is not known whether the first one was acted on
     /// (RFC 9110 §9.2.2).
-    fn is_idempotent(&self) -> bool {
+    pub(crate) fn is_idempotent(&self) -> bool {
         const IDEMPOTENT: [Method; 6] =
             [Method::GET, Method::HEAD, Method::OPTIONS, Method::TRACE, Method::PUT, Method::DELETE];
         IDEMPOTENT.contains(&self.parts.method)
     }
 
-    /// One request and the head of its answer: on a kept connection if there is one, and once more on a new one if that
-    /// turns out to be dead.
-    async fn ask(&mut self) -> Result<Exchange<R>, Error> {
+    /// One request and the head of its answer.
+    async fn ask(&mut self) -> Result<Transaction<R>, Error> {
         let key = self.key()?;
-        let Some(kept) = poll_fn(|cx| Poll::Ready(self.kept(cx, &key))).await else {
-            let connection = self.connect(&key).await?;
-            return self.exchange(connection).await.map_err(|failed| failure(*failed));
-        };
+        if self.may_speak_http2() {
+            // In a box, for the sake of all those that speak HTTP/1.
+            return Box::pin(self.ask_shared(key)).await;
+        }
+        match poll_fn(|cx| Poll::Ready(self.kept(cx, &key))).await {
+            Some(kept) => self.ask_kept(&key, kept).await,
+            None => {
+                let connection = self.connect(&key).await?;
+                self.ask_new(connection).await
+            }
+        }
+    }
+
+    /// The request on a new connection.
+    pub(crate) async fn ask_new(&mut self, connection: Box<Connection<R>>) -> Result<Transaction<R>, Error> {
+        let exchange = self.exchange(connection).await;
+        exchange.map(Transaction::Http1).map_err(|failed| failure(*failed))
+    }
+
+    /// The request on a kept connection, and once more on a new one if that turns out to be dead.
+    pub(crate) async fn ask_kept(
+        &mut self,
+        key: &Key,
+        kept: Box<Connection<R>>,
+    ) -> Result<Transaction<R>, Error> {
         let (kind, exchange) = match self.exchange(kept).await {
-            Ok(exchange) => return Ok(exchange),
+            Ok(exchange) => return Ok(Transaction::Http1(exchange)),
             Err(failed) => *failed,
         };
         if exchange.heard() || !is_death(&kind) {
@@ -172,14 +193,14 @@ impl<R: Runtime> Call<R> {
             return Err(failure((ErrorKind::StaleConnection, exchange)));
         }
         drop(exchange);
-        self.client.pool.forget(&key);
+        self.client.pool.forget(key);
         self.notify(Notice::Retry);
-        let connection = self.connect(&key).await?;
-        self.exchange(connection).await.map_err(|failed| failure(*failed))
+        let connection = self.connect(key).await?;
+        self.ask_new(connection).await
     }
 
     /// A kept connection that is alive as far as can be known.
-    fn kept(&mut self, cx: &mut Context<'_>, key: &Key) -> Option<Box<Connection<R>>> {
+    pub(crate) fn kept(&mut self, cx: &mut Context<'_>, key: &Key) -> Option<Box<Connection<R>>> {
         let now = self.client.runtime.now();
         while let Some(mut idle) = self.client.pool.take(key, now) {
             if idle.is_quiet(cx, now) {
@@ -190,10 +211,26 @@ impl<R: Runtime> Call<R> {
         None
     }
 
-    /// A new connection.
+    /// A new connection, for a server that is asked over HTTP/1.
     async fn connect(&mut self, key: &Key) -> Result<Box<Connection<R>>, ErrorKind> {
+        let (peer, stream) = self.reach(key).await?;
+        if stream.chose_http2() {
+            // It offered HTTP/1.1 to the connection that has just died.
+            return Err(ErrorKind::StaleConnection);
+        }
+        self.notify(Notice::Connected { peer, reused: false });
+        Ok(Connection::new(stream, &self.client.config, key.clone(), peer, self.client.runtime.now()))
+    }
+
+    /// The time that a new connection may take.
+    pub(crate) fn connect_limit(&self) -> Deadline<R::Timer> {
+        Deadline::after(&self.client.runtime, self.parts.connect_timeout)
+    }
+
+    /// A new stream of bytes to the server, and the address that it was reached at.
+    pub(crate) async fn reach(&mut self, key: &Key) -> Result<(SocketAddr, Stream<R::Source>), ErrorKind> {
         let client = self.client.clone();
-        let mut limit = Deadline::after(&client.runtime, self.parts.connect_timeout);
+        let mut limit = self.connect_limit();
         let origin = &key.origin;
         let addresses: Arc<[SocketAddr]> = match &origin.host {
             Host::Ipv4(address) => [SocketAddr::from((*address, 0))].into(),
@@ -213,8 +250,7 @@ impl<R: Runtime> Call<R> {
         });
         let (peer, socket) = winner.await?;
         let stream = self.secure(key, socket, &mut limit).await?;
-        self.notify(Notice::Connected { peer, reused: false });
-        Ok(Connection::new(stream, &client.config, key.clone(), peer, client.runtime.now()))
+        Ok((peer, stream))
     }
 
     /// The identity of the connection that the request needs.
@@ -224,11 +260,18 @@ impl<R: Runtime> Call<R> {
         let key = Key::plain(origin, self.client.config.local_address);
         #[cfg(feature = "tls")]
         if encrypted {
-            let tls = self.client.config.tls.get(&self.parts.tls).map_err(ErrorKind::TlsConfig)?;
+            let tls = self.tls()?;
             return Ok(Key { tls: Some(tls.id()), ..key });
         }
         debug_assert!(!encrypted, "without TLS no URL is taken that needs it");
         Ok(key)
+    }
+
+    /// The TLS configuration of the request.
+    #[cfg(feature = "tls")]
+    fn tls(&self) -> Result<crate::tls::ClientTls, ErrorKind> {
+        let http2 = self.may_speak_http2();
+        self.client.config.tls.get(&self.parts.tls, http2).map_err(ErrorKind::TlsConfig)
     }
 
     /// The stream over a socket that has just connected, with its handshake done where the origin asks for one.
@@ -242,7 +285,7 @@ impl<R: Runtime> Call<R> {
         if !key.origin.scheme.is_encrypted() {
             return Ok(Stream::Plain(socket));
         }
-        let tls = self.client.config.tls.get(&self.parts.tls).map_err(ErrorKind::TlsConfig)?;
+        let tls = self.tls()?;
         let mut stream = Box::new(tls.stream(socket, &key.origin.host.to_string()).map_err(ErrorKind::Tls)?);
         poll_fn(|cx| match self.passed(limit, cx) {
             Some(kind) => Poll::Ready(Err(kind)),
@@ -282,7 +325,11 @@ impl<R: Runtime> Call<R> {
     }
 
     /// Which of the two deadlines has passed, if one has.
-    fn passed(&mut self, limit: &mut Deadline<R::Timer>, cx: &mut Context<'_>) -> Option<ErrorKind> {
+    pub(crate) fn passed(
+        &mut self,
+        limit: &mut Deadline<R::Timer>,
+        cx: &mut Context<'_>,
+    ) -> Option<ErrorKind> {
         if self.deadline.has_passed(cx) {
             return Some(ErrorKind::Timeout);
         }
@@ -358,7 +405,7 @@ impl<R: Runtime> Call<R> {
     }
 
     /// The fields as they are written: `Host` first (RFC 9110 §7.2), the defaults, then the request's own.
-    fn fields(&self, expects: bool) -> Result<HeaderMap, ErrorKind> {
+    pub(crate) fn fields(&self, expects: bool) -> Result<HeaderMap, ErrorKind> {
         let own = &self.parts.headers;
         let defaults = &self.client.config.defaults;
         let mut fields = HeaderMap::with_capacity(own.len() + defaults.len() + 2);
@@ -380,7 +427,7 @@ impl<R: Runtime> Call<R> {
         Ok(fields)
     }
 
-    fn notify(&mut self, notice: Notice<'_>) {
+    pub(crate) fn notify(&mut self, notice: Notice<'_>) {
         notify(&mut self.parts.watch, notice);
     }
 }

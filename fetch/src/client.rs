@@ -12,6 +12,7 @@ use hyperman_http1::{ClientConfig, Limits};
 use hyperman_transport::Runtime;
 
 use crate::connection::Connection;
+use crate::h2::Directory;
 use crate::pool::{Pool, PoolLimits};
 use crate::request::RequestBuilder;
 use crate::resolve::Resolver;
@@ -34,12 +35,19 @@ pub struct Client<R: Runtime> {
 pub(crate) struct Inner<R: Runtime> {
     pub(crate) runtime: R,
     pub(crate) pool: Arc<Pool<Box<Connection<R>>>>,
+    /// The connections that exchanges share.
+    pub(crate) multiplexed: Arc<Directory<R>>,
     pub(crate) config: Arc<Config>,
 }
 
 /// What does not depend on the loop.
 pub(crate) struct Config {
     pub(crate) machine: Arc<ClientConfig>,
+    pub(crate) http2_machine: Arc<hyperman_http2::Config>,
+    /// Whether HTTP/2 is offered to servers that are asked over TLS.
+    pub(crate) http2: bool,
+    /// Whether other servers are known to speak HTTP/2.
+    pub(crate) http2_prior_knowledge: bool,
     /// Fields of every request that does not write them itself.
     pub(crate) defaults: HeaderMap,
     pub(crate) timeout: Option<Duration>,
@@ -117,12 +125,18 @@ impl<R: Runtime> Client<R> {
     /// Closes the connections that are kept for later requests. Those in use are not touched.
     pub fn close_idle(&self) {
         self.inner.pool.clear();
+        self.inner.multiplexed.clear();
     }
 }
 
 impl<R: Runtime> Inner<R> {
-    pub(crate) fn shared(runtime: R, pool: Arc<Pool<Box<Connection<R>>>>, config: Arc<Config>) -> Arc<Self> {
-        Arc::new(Inner { runtime, pool, config })
+    pub(crate) fn shared(
+        runtime: R,
+        pool: Arc<Pool<Box<Connection<R>>>>,
+        multiplexed: Arc<Directory<R>>,
+        config: Arc<Config>,
+    ) -> Arc<Self> {
+        Arc::new(Inner { runtime, pool, multiplexed, config })
     }
 }
 
@@ -146,6 +160,9 @@ impl Config {
         defaults.insert(ACCEPT, HeaderValue::from_static("*/*"));
         Config {
             machine: Arc::default(),
+            http2_machine: Arc::new(hyperman_http2::Config::client()),
+            http2: false,
+            http2_prior_knowledge: false,
             defaults,
             timeout: None,
             connect_timeout: Some(CONNECT_TIMEOUT),
@@ -164,7 +181,7 @@ impl Config {
 /// Sets a [`Client`] up.
 pub struct ClientBuilder<R> {
     runtime: R,
-    config: Config,
+    pub(crate) config: Config,
     limits: Limits,
     pool: PoolLimits,
 }
@@ -240,6 +257,21 @@ impl<R: Runtime> ClientBuilder<R> {
         self
     }
 
+    /// Whether HTTP/2 is offered to servers by ALPN, over `https`; not by default. Requests to a server that takes it
+    /// share one connection. A request that asks for HTTP/1.0, or for an upgrade, goes over HTTP/1 all the same.
+    #[must_use]
+    pub fn http2(mut self, offer: bool) -> Self {
+        self.config.http2 = offer;
+        self
+    }
+
+    /// Speaks HTTP/2 to every `http` server without asking (RFC 9113 §3.3): one that does not know it will not answer.
+    #[must_use]
+    pub fn http2_prior_knowledge(mut self) -> Self {
+        self.config.http2_prior_knowledge = true;
+        self
+    }
+
     /// How many connections are kept, and for how long.
     #[must_use]
     pub fn pool(mut self, limits: PoolLimits) -> Self {
@@ -265,7 +297,8 @@ impl<R: Runtime> ClientBuilder<R> {
     pub fn build(self) -> Client<R> {
         let machine = ClientConfig { limits: self.limits, ..ClientConfig::default() };
         let config = Config { machine: Arc::new(machine), ..self.config };
-        Client { inner: Inner::shared(self.runtime, Pool::shared(self.pool), Arc::new(config)) }
+        let (pool, multiplexed) = (Pool::shared(self.pool.clone()), Directory::shared(self.pool));
+        Client { inner: Inner::shared(self.runtime, pool, multiplexed, Arc::new(config)) }
     }
 }
 

@@ -43,6 +43,17 @@ impl<S: ArmReadiness> Stream<S> {
     }
 }
 
+impl<S: ArmReadiness> Stream<S> {
+    /// Whether the server chose HTTP/2 by ALPN (RFC 9113 §3.2).
+    pub(crate) fn chose_http2(&self) -> bool {
+        match self {
+            Stream::Plain(_) => false,
+            #[cfg(feature = "tls")]
+            Stream::Tls(tls) => tls.info().is_some_and(|info| info.alpn() == Some(b"h2")),
+        }
+    }
+}
+
 fn peek<S: ArmReadiness>(socket: &Socket<S>) -> io::Result<()> {
     let socket = socket.as_fd();
     let flags = RecvFlags::PEEK | RecvFlags::DONTWAIT;

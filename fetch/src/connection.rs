@@ -17,7 +17,7 @@ use crate::pool::{Keep, Key};
 
 /// How long the loop's word is taken for it that nothing came on an idle connection, 1 ms: about one turn of a busy
 /// loop, and less than a message takes that races our request through most networks.
-const MOMENT: Duration = Duration::from_millis(1);
+pub(crate) const MOMENT: Duration = Duration::from_millis(1);
 
 pub(crate) struct Connection<R: Runtime> {
     pub(crate) stream: Stream<R::Source>,

@@ -86,6 +86,7 @@ impl Error {
             ErrorKind::Url(_)
                 | ErrorKind::SchemeNotSupported(_)
                 | ErrorKind::Request(_)
+                | ErrorKind::Http2Request(_)
                 | ErrorKind::Field(_)
                 | ErrorKind::Encode(_)
         )
@@ -111,6 +112,9 @@ impl std::error::Error for Error {
         match &self.inner.kind {
             ErrorKind::Url(UrlFault::Syntax(source)) => Some(source),
             ErrorKind::Request(source) => Some(source),
+            ErrorKind::Http2Request(source) => Some(source),
+            ErrorKind::Http2(source) => Some(source),
+            ErrorKind::Http2Stream(source) => Some(source),
             ErrorKind::Encode(source) | ErrorKind::RequestBody(source) => Some(&**source),
             ErrorKind::Resolve { source, .. }
             | ErrorKind::Connect { source, .. }
@@ -145,6 +149,8 @@ pub enum ErrorKind {
     SchemeNotSupported(String),
     /// The request cannot be written as HTTP/1.
     Request(hyperman_http1::Misuse),
+    /// The request cannot be written as HTTP/2.
+    Http2Request(hyperman_http2::Misuse),
     /// A field's name or value holds what a field cannot hold; the text says which.
     Field(String),
     /// A value could not be written as JSON, a form or a query.
@@ -188,6 +194,10 @@ pub enum ErrorKind {
     StaleConnection,
     /// What the server sent is not an HTTP answer that we take.
     Protocol(hyperman_http1::Error),
+    /// An HTTP/2 connection ended, and this exchange with it.
+    Http2(hyperman_http2::Error),
+    /// The exchange's stream on an HTTP/2 connection ended early.
+    Http2Stream(hyperman_http2::StreamError),
     /// The answer's body ended before it was whole.
     PartialBody(PartialBody),
     /// The answer's body is longer than the given limit, in bytes.
@@ -250,6 +260,7 @@ impl fmt::Display for ErrorKind {
                 write!(f, "the scheme \"{}\" is not supported", scheme.escape_debug())
             }
             ErrorKind::Request(misuse) => write!(f, "the request cannot be sent: {misuse}"),
+            ErrorKind::Http2Request(misuse) => write!(f, "the request cannot be sent: {misuse}"),
             ErrorKind::Field(text) => write!(f, "bad request field: {}", text.escape_debug()),
             ErrorKind::Encode(error) => write!(f, "a value could not be written: {error}"),
             ErrorKind::RequestBody(error) => write!(f, "the request's body failed: {error}"),
@@ -273,6 +284,8 @@ impl fmt::Display for ErrorKind {
                 "a kept connection ended without an answer, and the request may not be made twice",
             ),
             ErrorKind::Protocol(error) => write!(f, "bad answer: {error}"),
+            ErrorKind::Http2(error) => write!(f, "the HTTP/2 connection failed: {error}"),
+            ErrorKind::Http2Stream(error) => write!(f, "the HTTP/2 stream failed: {error}"),
             ErrorKind::PartialBody(PartialBody::Closed) => {
                 f.write_str("the server closed the connection before the body was whole")
             }

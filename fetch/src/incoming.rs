@@ -16,12 +16,13 @@ use hyperman_transport::Runtime;
 use crate::connect::Stream;
 use crate::deadline::Deadline;
 use crate::error::{Error, ErrorKind};
-use crate::exchange::{Early, Exchange};
+use crate::exchange::Early;
+use crate::transaction::Transaction;
 
 /// The body of an answer: an [`http_body::Body`].
 pub struct Incoming<R: Runtime> {
     /// The connection, while more is to come from it.
-    exchange: Option<Exchange<R>>,
+    exchange: Option<Transaction<R>>,
     early: Early,
     deadline: Deadline<R::Timer>,
     length: BodyLength,
@@ -33,7 +34,7 @@ pub struct Incoming<R: Runtime> {
 impl<R: Runtime> Incoming<R> {
     /// The body that follows a head which has come on this exchange.
     pub(crate) fn new(
-        exchange: Exchange<R>,
+        exchange: Transaction<R>,
         length: BodyLength,
         early: Early,
         upgraded: bool,

@@ -26,7 +26,8 @@
 //!
 //! * [`client`] and [`request`]: what a caller sets up and asks for; [`response`] and [`incoming`]: what comes back.
 //! * `call`: one call of the user, over stale connections and redirects; `redirect` has the rules for those.
-//! * `exchange`: one request and its answer on one `connection`, between the socket and the protocol machine.
+//! * `exchange`: one request and its answer on one `connection`, between the socket and the protocol machine; `h2`: the
+//!   same where exchanges share a connection; `transaction`: either.
 //! * `target`: what a URL says; `resolve`: names to addresses; `connect`: addresses to a stream; `pool`: streams kept.
 
 #![forbid(unsafe_code)]
@@ -40,6 +41,7 @@ mod connection;
 mod deadline;
 pub mod error;
 mod exchange;
+mod h2;
 pub mod incoming;
 mod loans;
 mod pool;
@@ -50,6 +52,7 @@ pub mod response;
 mod target;
 #[cfg(feature = "tls")]
 pub mod tls;
+mod transaction;
 
 #[cfg(feature = "native")]
 pub mod blocking;

@@ -94,6 +94,9 @@ fn code(kind: &ErrorKind) -> u8 {
         ErrorKind::EmptyReply | ErrorKind::StaleConnection => 52,
         ErrorKind::Send(_) => 55,
         ErrorKind::BodyTooLarge(_) => 63,
+        ErrorKind::Http2(_) => 16,
+        ErrorKind::Http2Stream(_) => 92,
+        ErrorKind::Http2Request(_) => 43,
         ErrorKind::Redirect(RedirectFault::BodyNotReplayable) => 65,
         _ => 56,
     }

@@ -1,0 +1,476 @@
+//! One connection that many exchanges share: its stream, its machine, and a mailbox for each exchange.
+//!
+//! Nothing of the user's runs under the lock: bodies are polled and wakers are called outside of it.
+
+use std::cell::Cell;
+use std::collections::{HashMap, VecDeque};
+use std::io::{self, IoSlice};
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll, Waker};
+use std::time::Instant;
+
+use bytes::Bytes;
+use http::HeaderMap;
+use hyperman_http2::{
+    BodyLength, Client as Machine, ClientEvent, Config, Error as Fault, Loan, StreamError, StreamId,
+};
+use hyperman_transport::{ByteStream, Runtime, Timer};
+
+use crate::connect::Stream;
+use crate::connection::MOMENT;
+use crate::error::{ErrorKind, PartialBody};
+use crate::h2::relay::Relay;
+use crate::pool::Key;
+
+/// How many slices one write carries, 64: the heads and bodies of a few dozen streams.
+const SLICES: usize = 64;
+
+/// How many rounds of events, write and read one turn makes before the loop's other tasks get theirs.
+const ROUNDS: u32 = 32;
+
+thread_local! {
+    static SHELF: Cell<Option<Loan>> = const { Cell::new(None) };
+}
+
+/// A connection, for whoever has a part in it.
+pub(crate) struct Shared<R: Runtime> {
+    pub(super) peer: SocketAddr,
+    pub(super) key: Key,
+    pub(super) opened: Instant,
+    pub(super) relay: Arc<Relay>,
+    /// The relay's, for socket and timer.
+    waker: Waker,
+    hub: Mutex<Hub<R>>,
+}
+
+/// What is behind the lock.
+pub(super) struct Hub<R: Runtime> {
+    pub(super) machine: Machine,
+    stream: Stream<R::Source>,
+    timer: R::Timer,
+    mailboxes: HashMap<StreamId, Mailbox>,
+    /// Requests that wait until they may be opened.
+    pub(super) openers: usize,
+    /// Why the connection is over.
+    ended: Option<Ended>,
+    /// No new streams for this one: the server said so, or refused some.
+    retired: bool,
+    idle_since: Instant,
+    /// Whether an exchange has ended here.
+    used: bool,
+    write_blocked: bool,
+    write_error: Option<io::Error>,
+    /// Whom to wake once the lock is free.
+    called: Vec<Waker>,
+    /// Whether to wake all who wait.
+    call_all: bool,
+}
+
+/// What came for one exchange.
+pub(super) struct Mailbox {
+    seat: usize,
+    letters: VecDeque<Letter>,
+    /// Whether the head of the answer has come.
+    answered: bool,
+    /// Whether the answer is complete: nothing that happens later takes it back (RFC 9113 §8.1).
+    complete: bool,
+    failed: Option<Failure>,
+    /// There is room for more of the request's body.
+    pub(super) room: bool,
+}
+
+/// One thing that came.
+pub(super) enum Letter {
+    Interim(http::Response<()>),
+    Head(http::Response<()>, BodyLength),
+    Data(Bytes),
+    Trailers(HeaderMap),
+    End,
+}
+
+/// Why an exchange failed.
+#[derive(Debug)]
+pub(crate) struct Failure {
+    pub(crate) kind: ErrorKind,
+    /// Whether the server may have acted on the request.
+    pub(crate) processed: bool,
+    /// Whether the server refused the stream alone: it wants fewer at once.
+    pub(crate) refused: bool,
+    /// Whether the connection was lost, without a word from the server about this request.
+    pub(crate) lost: bool,
+}
+
+/// Why a connection is over.
+enum Ended {
+    /// Its machine says so.
+    Fault(Fault),
+    /// The transport failed.
+    Transport(io::Error),
+    /// Well.
+    Closed,
+}
+
+impl<R: Runtime> Shared<R> {
+    pub(super) fn new(
+        stream: Stream<R::Source>,
+        config: Arc<Config>,
+        (key, peer): (Key, SocketAddr),
+        runtime: &R,
+    ) -> Arc<Self> {
+        let (relay, now) = (Arc::new(Relay::default()), runtime.now());
+        let hub = Hub {
+            machine: Machine::new(config, now),
+            stream,
+            timer: runtime.timer(),
+            mailboxes: HashMap::new(),
+            openers: 0,
+            ended: None,
+            retired: false,
+            idle_since: now,
+            used: false,
+            write_blocked: false,
+            write_error: None,
+            called: Vec::new(),
+            call_all: false,
+        };
+        // The first turn finds everything to do.
+        relay.ring();
+        Arc::new(Shared {
+            peer,
+            key,
+            opened: now,
+            waker: Waker::from(relay.clone()),
+            relay,
+            hub: Mutex::new(hub),
+        })
+    }
+
+    /// Does something with the connection, and then wakes whom that concerns.
+    pub(super) fn with<T>(&self, change: impl FnOnce(&mut Hub<R>) -> T) -> T {
+        let (outcome, called, call_all) = {
+            // Nothing of ours panics while it holds the lock.
+            let mut hub = self.hub.lock().unwrap_or_else(PoisonError::into_inner);
+            let outcome = change(&mut hub);
+            (outcome, std::mem::take(&mut hub.called), std::mem::take(&mut hub.call_all))
+        };
+        called.into_iter().for_each(Waker::wake);
+        if call_all {
+            self.relay.wake_all();
+        }
+        outcome
+    }
+
+    /// Moves the connection where something may be ready.
+    pub(super) fn turn(&self, hub: &mut Hub<R>, now: Instant) {
+        let rung = self.relay.take_rung();
+        if rung || (!hub.write_blocked && hub.machine.has_transmit()) {
+            hub.turn(self, now, rung);
+        }
+    }
+
+    /// Whether new requests can be sent here. An idle connection is looked at first: the server may have ended it.
+    pub(super) fn is_open(&self, now: Instant) -> bool {
+        self.with(|hub| {
+            if hub.mailboxes.is_empty() {
+                hub.turn(self, now, true);
+                // What comes later than the loop looked last is not known to it. On a connection that has been used and
+                // then left alone, that is hardly anything but its end.
+                let paused = now.saturating_duration_since(hub.idle_since) >= MOMENT;
+                hub.retired |= hub.used && paused && !would_block(&hub.stream.peek());
+            }
+            hub.ended.is_none() && !hub.retired
+        })
+    }
+
+    /// Since when no exchange is here, if none is.
+    pub(super) fn idle_since(&self) -> Option<Instant> {
+        self.with(|hub| (hub.mailboxes.is_empty() && hub.openers == 0).then_some(hub.idle_since))
+    }
+
+    /// No new requests go here.
+    pub(super) fn retire(&self) {
+        self.with(|hub| hub.retired = true);
+    }
+
+    /// Whether no new requests go here, as far as is known.
+    pub(super) fn is_spent(&self) -> bool {
+        self.with(|hub| hub.ended.is_some() || hub.retired)
+    }
+}
+
+fn would_block(seen: &io::Result<()>) -> bool {
+    matches!(seen, Err(error) if error.kind() == io::ErrorKind::WouldBlock)
+}
+
+impl<R: Runtime> Hub<R> {
+    /// A mailbox for a stream that was just opened.
+    pub(super) fn register(&mut self, stream: StreamId, seat: usize) {
+        let mailbox = Mailbox {
+            seat,
+            letters: VecDeque::new(),
+            answered: false,
+            complete: false,
+            failed: None,
+            room: false,
+        };
+        self.mailboxes.insert(stream, mailbox);
+    }
+
+    /// The exchange on this stream is over, well or not: what is left of it is cancelled, and its window given back. True
+    /// when it was the last one.
+    pub(super) fn leave(&mut self, shared: &Shared<R>, stream: StreamId, now: Instant) -> bool {
+        self.mailboxes.remove(&stream);
+        self.idle_since = now;
+        self.used = true;
+        self.machine.finished(stream);
+        shared.turn(self, now);
+        self.call_all |= self.openers > 0;
+        self.mailboxes.is_empty()
+    }
+
+    /// The next thing that came for a stream.
+    pub(super) fn take(&mut self, stream: StreamId) -> Option<Result<Letter, Failure>> {
+        let mailbox = self.mailboxes.get_mut(&stream)?;
+        match mailbox.letters.pop_front() {
+            Some(letter) => {
+                if let Letter::Data(data) = &letter {
+                    self.machine.release(stream, data.len());
+                }
+                Some(Ok(letter))
+            }
+            None => mailbox.failed.take().map(Err),
+        }
+    }
+
+    /// Whether there is room for the body of this stream that there was not before.
+    pub(super) fn take_room(&mut self, stream: StreamId) -> bool {
+        self.mailboxes.get_mut(&stream).is_some_and(|mailbox| std::mem::take(&mut mailbox.room))
+    }
+
+    /// Why no stream can be opened here any more.
+    pub(super) fn closed(&self) -> Failure {
+        let kind = match &self.ended {
+            Some(ended) => ended.kind(false),
+            None => ErrorKind::Http2Stream(StreamError::Refused),
+        };
+        Failure { kind, processed: false, refused: false, lost: true }
+    }
+
+    fn turn(&mut self, shared: &Shared<R>, now: Instant, rung: bool) {
+        if self.ended.is_some() {
+            return;
+        }
+        let mut cx = Context::from_waker(&shared.waker);
+        let mut loan = SHELF.try_with(Cell::take).ok().flatten().unwrap_or_default();
+        self.machine.lend(&mut loan);
+        self.machine.handle_timeout(now);
+        self.write_blocked &= !rung;
+        let mut rounds = 0;
+        while self.round(shared, &mut cx) {
+            rounds += 1;
+            if rounds == ROUNDS {
+                self.called.push(shared.waker.clone());
+                break;
+            }
+        }
+        self.machine.reclaim(&mut loan);
+        let _ = SHELF.try_with(|shelf| shelf.set(Some(loan)));
+        match self.machine.poll_timeout() {
+            Some((deadline, _)) => {
+                if self.timer.poll_deadline(deadline, &mut cx).is_ready() {
+                    self.called.push(shared.waker.clone());
+                }
+            }
+            None => self.timer.disarm(),
+        }
+    }
+
+    /// Events, a write, a read. True when anything moved.
+    fn round(&mut self, shared: &Shared<R>, cx: &mut Context<'_>) -> bool {
+        loop {
+            match self.machine.next_event() {
+                Ok(Some(event)) => self.deliver(shared, event),
+                Ok(None) => break,
+                Err(fault) => {
+                    // A GOAWAY, as a rule. Whether it still goes out changes nothing for us.
+                    self.transmit(cx);
+                    self.end(Ended::Fault(fault));
+                    return false;
+                }
+            }
+        }
+        let wrote = self.transmit(cx);
+        if self.machine.is_closed().is_some() {
+            self.end(Ended::Closed);
+            return false;
+        }
+        match self.read(cx) {
+            Ok(read) => read || wrote,
+            Err(error) => {
+                self.end(Ended::Transport(error));
+                false
+            }
+        }
+    }
+
+    /// Writes what is queued. True when anything went.
+    fn transmit(&mut self, cx: &mut Context<'_>) -> bool {
+        let mut wrote = false;
+        while self.write_error.is_none() && !self.write_blocked && self.machine.has_transmit() {
+            let mut slices = [IoSlice::new(&[]); SLICES];
+            let count = self.machine.poll_transmit(&mut slices);
+            if count == 0 {
+                break;
+            }
+            match self.stream.poll_send(cx, slices.get(..count).unwrap_or_default()) {
+                Poll::Pending => self.write_blocked = true,
+                Poll::Ready(Ok(sent)) => {
+                    self.machine.transmitted(sent);
+                    wrote = true;
+                }
+                Poll::Ready(Err(error)) => self.write_error = Some(error),
+            }
+        }
+        // What the server said before it stopped to read is still worth to be heard.
+        if self.write_error.is_none()
+            && let Poll::Ready(Err(error)) = self.stream.poll_flush(cx)
+        {
+            self.write_error = Some(error);
+        }
+        wrote
+    }
+
+    /// Reads once. True when there is something new to look at.
+    fn read(&mut self, cx: &mut Context<'_>) -> io::Result<bool> {
+        if !self.machine.wants_read() {
+            // Nothing will be written that could change that.
+            return self.write_error.take().map_or(Ok(false), Err);
+        }
+        match self.stream.poll_recv(cx, self.machine.read_buf()) {
+            Poll::Pending => Ok(false),
+            Poll::Ready(Ok(0)) => {
+                self.machine.handle_eof();
+                Ok(true)
+            }
+            Poll::Ready(Ok(count)) => {
+                self.machine.received(count);
+                Ok(true)
+            }
+            Poll::Ready(Err(error)) => Err(error),
+        }
+    }
+
+    fn deliver(&mut self, shared: &Shared<R>, event: ClientEvent) {
+        let (stream, letter) = match event {
+            ClientEvent::Interim { stream, response } => (stream, Letter::Interim(response)),
+            ClientEvent::Response { stream, response, body } => (stream, Letter::Head(response, body)),
+            ClientEvent::Data { stream, data } => (stream, Letter::Data(data)),
+            ClientEvent::Trailers { stream, trailers } => (stream, Letter::Trailers(trailers)),
+            ClientEvent::End { stream } => (stream, Letter::End),
+            ClientEvent::Capacity { stream } => {
+                if let Some(mailbox) = self.mailboxes.get_mut(&stream) {
+                    mailbox.room = true;
+                    self.called.extend(shared.relay.call(mailbox.seat));
+                }
+                return;
+            }
+            ClientEvent::Reset { stream, error } => return self.fail_stream(shared, stream, error),
+            ClientEvent::GoAway { .. } => {
+                self.retired = true;
+                self.call_all = true;
+                return;
+            }
+            ClientEvent::Settings => {
+                self.call_all |= self.openers > 0;
+                return;
+            }
+        };
+        let Some(mailbox) = self.mailboxes.get_mut(&stream) else {
+            // The exchange is over, and what it did not want goes nowhere.
+            if let Letter::Data(data) = letter {
+                self.machine.release(stream, data.len());
+            }
+            return;
+        };
+        match &letter {
+            Letter::Head(_, length) => {
+                mailbox.answered = true;
+                mailbox.complete = matches!(length, BodyLength::Empty);
+            }
+            Letter::End => mailbox.complete = true,
+            _ => {}
+        }
+        mailbox.letters.push_back(letter);
+        self.called.extend(shared.relay.call(mailbox.seat));
+    }
+
+    fn fail_stream(&mut self, shared: &Shared<R>, stream: StreamId, error: StreamError) {
+        if let Some(mailbox) = self.mailboxes.get_mut(&stream).filter(|mailbox| !mailbox.complete) {
+            let refused = error == StreamError::Refused;
+            // Whoever has sent the head of an answer has processed the request, whatever it says afterwards.
+            let processed = error.request_may_have_been_processed() || mailbox.answered;
+            let kind = ErrorKind::Http2Stream(error);
+            mailbox.failed = Some(Failure { kind, processed, refused, lost: false });
+            self.called.extend(shared.relay.call(mailbox.seat));
+        }
+    }
+
+    /// The connection is over, and so is every exchange whose answer is not complete.
+    fn end(&mut self, ended: Ended) {
+        let write_error = self.write_error.take();
+        for (stream, mailbox) in &mut self.mailboxes {
+            if mailbox.complete || mailbox.failed.is_some() {
+                continue;
+            }
+            let kind = match (&ended, &write_error) {
+                (Ended::Transport(_) | Ended::Fault(Fault::UnexpectedEof), Some(error))
+                    if !mailbox.answered =>
+                {
+                    ErrorKind::Send(same(error))
+                }
+                _ => ended.kind(mailbox.answered),
+            };
+            let processed = mailbox.answered || self.machine.may_have_processed(*stream);
+            let lost = !mailbox.answered && ended.is_loss();
+            mailbox.failed = Some(Failure { kind, processed, refused: false, lost });
+        }
+        self.ended = Some(ended);
+        self.timer.disarm();
+        self.call_all = true;
+    }
+}
+
+impl Ended {
+    fn kind(&self, answered: bool) -> ErrorKind {
+        match self {
+            Ended::Fault(Fault::UnexpectedEof) | Ended::Closed if answered => {
+                ErrorKind::PartialBody(PartialBody::Closed)
+            }
+            Ended::Fault(Fault::UnexpectedEof) | Ended::Closed => ErrorKind::EmptyReply,
+            Ended::Fault(fault) => ErrorKind::Http2(fault.clone()),
+            Ended::Transport(error) if answered => {
+                ErrorKind::PartialBody(PartialBody::Transport(same(error)))
+            }
+            Ended::Transport(error) => ErrorKind::Receive(same(error)),
+        }
+    }
+
+    /// Whether this is how a connection looks that the server had left before a request came.
+    fn is_loss(&self) -> bool {
+        match self {
+            Ended::Fault(fault) => {
+                matches!(fault, Fault::UnexpectedEof | Fault::Timeout(_) | Fault::GoAway { .. })
+            }
+            Ended::Transport(_) | Ended::Closed => true,
+        }
+    }
+}
+
+/// The same error for one more exchange.
+fn same(error: &io::Error) -> io::Error {
+    match error.raw_os_error() {
+        Some(code) => io::Error::from_raw_os_error(code),
+        None => io::Error::new(error.kind(), error.to_string()),
+    }
+}
