@@ -1,14 +1,13 @@
 //! Clients: Fetch makes one request after the other.
 
 use std::future::poll_fn;
-use std::net::SocketAddr;
 use std::time::Duration;
 
 use bytes::Bytes;
 use hyperman_fetch::{Body, Client, Error, ErrorKind};
 use hyperman_tests::body::Paced;
 use hyperman_tests::chaos::Chaos;
-use hyperman_transport::{Runtime, Timer};
+use hyperman_transport::{Runtime, Timer, tls};
 
 use crate::plan::{Kind, Plan};
 
@@ -31,12 +30,12 @@ pub async fn pause<R: Runtime>(chaos: &Chaos<R>, time: Duration) {
 pub async fn request<R: Runtime>(
     chaos: &Chaos<R>,
     client: &Client<Chaos<R>>,
-    address: SocketAddr,
+    base: &str,
     plan: &Plan,
 ) -> Outcome {
     pause(chaos, plan.pause).await;
     let exchange = async {
-        match exchange(chaos, client, address, plan).await {
+        match exchange(chaos, client, base, plan).await {
             Err(error) => Outcome::Failed(error),
             Ok((200, body)) if body == plan.payload() => Outcome::Answered,
             Ok((status, body)) => {
@@ -55,10 +54,10 @@ pub async fn request<R: Runtime>(
 async fn exchange<R: Runtime>(
     chaos: &Chaos<R>,
     client: &Client<Chaos<R>>,
-    address: SocketAddr,
+    base: &str,
     plan: &Plan,
 ) -> Result<(u16, Bytes), Error> {
-    let mut builder = client.request(plan.method(), format!("http://{address}{}", plan.target()));
+    let mut builder = client.request(plan.method(), format!("{base}{}", plan.target()));
     if plan.kind.is_chunked() {
         let paced = Paced::new(chaos.timer(), plan.payload(), plan.piece, plan.gap, false);
         builder = builder.body(Body::stream(paced));
@@ -79,6 +78,7 @@ pub fn is_excused(error: &Error, plan: &Plan, loses: bool) -> bool {
         | ErrorKind::Receive(_)
         | ErrorKind::EmptyReply
         | ErrorKind::PartialBody(_) => loses,
+        ErrorKind::Tls(tls::Error::Io(_) | tls::Error::HandshakeEof) => loses,
         // A connection may end in the middle of a head.
         ErrorKind::Protocol(hyperman_http1::Error::UnexpectedEofInHead) => loses,
         // Bytes are sent again on a new connection only where the method allows it, and streams never.

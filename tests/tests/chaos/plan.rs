@@ -17,6 +17,8 @@ pub struct Scenario {
     pub pipelines: Vec<Vec<Plan>>,
     /// Whether the clients share their connections.
     pub shared: bool,
+    /// Whether the clients speak TLS. Plain connections do not, so there are none then.
+    pub secure: bool,
     pub connections: usize,
     pub requests_per_turn: u32,
 }
@@ -112,7 +114,9 @@ impl Scenario {
                 .collect()
         };
         let clients = (0..1 + random.below(5)).map(|_| plans(random, 8, false)).collect();
-        let pipelines = (0..random.below(3)).map(|_| plans(random, 20, true)).collect();
+        let secure = random.below(6) == 0;
+        let pipelines =
+            (0..if secure { 0 } else { random.below(3) }).map(|_| plans(random, 20, true)).collect();
         let shared = random.below(2) == 0;
         // Idle connections of a shared pool would keep others out until they are too old.
         let few = !shared && random.below(4) == 0;
@@ -122,6 +126,7 @@ impl Scenario {
             clients,
             pipelines,
             shared,
+            secure,
             connections: if few { 1 + random.below(3) as usize } else { 1_000 },
             requests_per_turn: 1 + random.below(32) as u32,
         }

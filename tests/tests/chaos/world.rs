@@ -9,10 +9,11 @@ use std::sync::{Arc, Mutex};
 use std::task::Poll;
 use std::time::Duration;
 
-use hyperman::{Config, serve, service_fn};
+use hyperman::{Config, Endpoint, serve_all, service_fn};
 use hyperman_fetch::Client;
 use hyperman_loop::{Backend, Handle, Loop};
 use hyperman_tests::chaos::Chaos;
+use hyperman_tests::tls;
 use hyperman_transport::{ListenOptions, Listener, Runtime};
 
 use crate::client::{self, Outcome};
@@ -111,7 +112,12 @@ impl World {
             requests_per_turn: self.scenario.requests_per_turn,
             ..Config::default()
         };
-        let serving = serve(self.chaos.clone(), listener, service, config);
+        let endpoint = if self.scenario.secure {
+            Endpoint::tls(listener, tls().1.clone())
+        } else {
+            Endpoint::new(listener)
+        };
+        let serving = serve_all(self.chaos.clone(), vec![endpoint], service, config);
         let shutdown = serving.shutdown_handle();
         let server = handle.spawn_with_handle(serving);
 
@@ -126,10 +132,13 @@ impl World {
 
     /// Runs all clients and pipelines as tasks and waits for them.
     async fn peers(self: Rc<Self>, handle: &Handle) -> Result<(), String> {
-        let shared = Client::new(self.chaos.clone());
+        let loopback = SocketAddr::from(([127, 0, 0, 1], 0));
+        let client =
+            || Client::builder(self.chaos.clone()).resolve("localhost", [loopback]).tls(&tls().0).build();
+        let shared = client();
         let mut tasks = Vec::new();
         for at in 0..self.scenario.clients.len() {
-            let client = if self.scenario.shared { shared.clone() } else { Client::new(self.chaos.clone()) };
+            let client = if self.scenario.shared { shared.clone() } else { client() };
             tasks.push(handle.spawn_with_handle(self.clone().client(at, client)));
         }
         for at in 0..self.scenario.pipelines.len() {
@@ -146,11 +155,13 @@ impl World {
     }
 
     async fn client(self: Rc<Self>, at: usize, client: Client<Chaos<Handle>>) -> Result<(), String> {
-        let (address, loses) = (self.address()?, self.scenario.loses());
+        let loses = self.scenario.loses();
+        let scheme = if self.scenario.secure { "https" } else { "http" };
+        let base = format!("{scheme}://localhost:{}", self.address()?.port());
         for plan in &self.scenario.clients[at] {
             let label = format!("{plan:?}");
             self.waiting.borrow_mut().insert(label.clone());
-            let outcome = client::request(&self.chaos, &client, address, plan).await;
+            let outcome = client::request(&self.chaos, &client, &base, plan).await;
             self.waiting.borrow_mut().remove(&label);
             let calls = self.calls(plan);
             if !client::calls_fit(&outcome, plan, loses, calls) {
