@@ -105,6 +105,7 @@ fn every_backend_gets_some() {
 
 #[test]
 fn the_clock_turns_by_itself_and_in_order() {
+    let _alone = ALONE.lock();
     let begun = Instant::now();
     let event_loop = Loop::new().expect("a loop");
     let chaos = Chaos::new(event_loop.handle(), 1, Troubles::default());
