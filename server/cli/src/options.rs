@@ -35,6 +35,8 @@ pub struct ServeOptions {
     #[arg(value_name = "DIR", default_value = ".")]
     pub directory: PathBuf,
 
+    // The words are the program's help, where brackets are only brackets.
+    #[allow(rustdoc::broken_intra_doc_links)]
     /// Where to listen: ADDR:PORT, [IPV6]:PORT, PORT (this machine only), :PORT (every IPv4 address) or unix:PATH.
     /// Port 0 picks a free one. May be given several times.
     #[arg(short, long, value_name = "ADDR:PORT", default_value = "127.0.0.1:8080", value_parser = listen::parse)]
