@@ -180,5 +180,7 @@ fn s81_a_request_for_a_host_with_its_own_client_check_is_misdirected() {
         };
         assert_eq!(status(&[]), "200", "{version}");
         assert_eq!(status(&["-H", &host]), "421", "{version}");
+        // The second one has a head that is known already.
+        assert_eq!(status(&["-H", &host, &url, "-o", "/dev/null"]), "421421", "{version}");
     }
 }
