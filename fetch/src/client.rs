@@ -161,7 +161,7 @@ impl Config {
         Config {
             machine: Arc::default(),
             http2_machine: Arc::new(hyperman_http2::Config::client()),
-            http2: false,
+            http2: true,
             http2_prior_knowledge: false,
             defaults,
             timeout: None,
@@ -249,7 +249,8 @@ impl<R: Runtime> ClientBuilder<R> {
     }
 
     /// Whom to trust, and how to prove who we are, for `https`. By default the system's roots are trusted, or the bundled
-    /// ones where it has none, and no certificate is shown.
+    /// ones where it has none, and no certificate is shown. Which protocols are offered by ALPN is [`http2`](Self::http2)'s
+    /// to say, whatever the configuration offers.
     #[cfg(feature = "tls")]
     #[must_use]
     pub fn tls(mut self, tls: &crate::tls::ClientTls) -> Self {
@@ -257,7 +258,7 @@ impl<R: Runtime> ClientBuilder<R> {
         self
     }
 
-    /// Whether HTTP/2 is offered to servers by ALPN, over `https`; not by default. Requests to a server that takes it
+    /// Whether HTTP/2 is offered to servers by ALPN, over `https`; it is by default. Requests to a server that takes it
     /// share one connection. A request that asks for HTTP/1.0, or for an upgrade, goes over HTTP/1 all the same.
     #[must_use]
     pub fn http2(mut self, offer: bool) -> Self {

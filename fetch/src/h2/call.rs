@@ -19,7 +19,7 @@ use crate::error::{Error, ErrorKind};
 use crate::exchange::Arrival;
 use crate::h2::directory::{Found, Outcome};
 use crate::h2::exchange::{Exchange, Request};
-use crate::h2::hub::{Failure, Shared};
+use crate::h2::hub::{Failure, Refused, Shared};
 use crate::pool::Key;
 use crate::request::Parts;
 use crate::transaction::Transaction;
@@ -59,8 +59,9 @@ impl<R: Runtime> Call<R> {
     /// One request and the head of its answer.
     pub(crate) async fn ask_shared(&mut self, key: Key) -> Result<Transaction<R>, Error> {
         let mut again = 0;
+        let mut refused = Vec::new();
         loop {
-            let (shared, reused) = match self.line(&key).await? {
+            let (shared, reused) = match self.line(&key, &refused).await? {
                 Line::Shared(shared, reused) => (shared, reused),
                 Line::Alone(connection) => return self.ask_new(connection).await,
                 Line::Kept(connection) => return self.ask_kept(&key, connection).await,
@@ -70,13 +71,15 @@ impl<R: Runtime> Call<R> {
                 Ok(exchange) => return Ok(Transaction::Http2(exchange)),
                 Err(failure) => failure,
             };
-            if failure.refused || failure.lost {
-                // A connection that refuses is not asked again by this client; those who are on it stay.
-                shared.retire();
+            if failure.lost {
                 self.client.multiplexed.remove(&shared);
             }
+            if failure.refused == Refused::Yes {
+                // Not asked again for this request; those who are on it stay, and others may come.
+                refused.push(shared);
+            }
             let stale = failure.lost && reused.0 && self.is_idempotent();
-            let unprocessed = !failure.processed && (failure.refused || failure.lost);
+            let unprocessed = !failure.processed && (failure.refused != Refused::No || failure.lost);
             if !(stale || unprocessed) || self.parts.body.is_used_up() || again == AGAIN {
                 return Err(Error::new(failure.kind).maybe_processed(failure.processed));
             }
@@ -86,10 +89,10 @@ impl<R: Runtime> Call<R> {
     }
 
     /// What there is to send a request over, once there is something.
-    async fn line(&mut self, key: &Key) -> Result<Line<R>, ErrorKind> {
+    async fn line(&mut self, key: &Key, refused: &[Arc<Shared<R>>]) -> Result<Line<R>, ErrorKind> {
         loop {
             let now = self.client.runtime.now();
-            let promise = match self.client.multiplexed.find(key, now) {
+            let promise = match self.client.multiplexed.find(key, now, refused) {
                 Found::Shared(shared) => return Ok(Line::Shared(shared, Reused(true))),
                 Found::Http1 => match poll_fn(|cx| Poll::Ready(self.kept(cx, key))).await {
                     Some(kept) => return Ok(Line::Kept(kept)),
@@ -143,7 +146,7 @@ impl<R: Runtime> Call<R> {
     async fn exchange_shared(&mut self, shared: &Arc<Shared<R>>) -> Result<Box<Exchange<R>>, Failure> {
         let expects = self.parts.expect_continue.filter(|_| !self.parts.body.is_empty());
         let hold_until = expects.and_then(|patience| self.client.runtime.now().checked_add(patience));
-        let own = |kind| Failure { kind, processed: false, refused: false, lost: false };
+        let own = |kind| Failure { kind, processed: false, refused: Refused::No, lost: false };
         let fields = self.fields(expects.is_some()).map_err(own)?;
         let target = &self.url[..Position::AfterQuery];
         let uri: Uri = target.parse().map_err(|_| own(ErrorKind::Http2Request(Misuse::BadTarget)))?;

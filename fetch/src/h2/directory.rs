@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use hyperman_transport::Runtime;
 
-use crate::h2::hub::Shared;
+use crate::h2::hub::{Shared, Standing};
 use crate::pool::{Key, PoolLimits};
 
 /// How often all connections are looked at for those that are idle for too long.
@@ -28,7 +28,8 @@ struct Listed<R: Runtime> {
 }
 
 struct Entry<R: Runtime> {
-    current: Option<Arc<Shared<R>>>,
+    /// As a rule there is one. Others come where a server refuses streams on it.
+    lines: Vec<Arc<Shared<R>>>,
     /// Somebody connects.
     ticket: Option<Arc<Ticket>>,
     /// The server chose HTTP/1.1 when it was asked last.
@@ -53,32 +54,45 @@ impl<R: Runtime> Directory<R> {
         Arc::new(Directory { limits, listed: Mutex::new(listed) })
     }
 
-    /// What there is for a request with this identity.
-    pub(super) fn find(self: &Arc<Self>, key: &Key, now: Instant) -> Found<R> {
+    /// What there is for a request with this identity, other than the connections that refused it: one that takes another
+    /// stream at once, or else one where it has to wait.
+    pub(super) fn find(self: &Arc<Self>, key: &Key, now: Instant, refused: &[Arc<Shared<R>>]) -> Found<R> {
         loop {
-            let (found, _dropped) = {
+            let (lines, _dropped) = {
                 let mut listed = self.lock();
                 let dropped = listed.sweep(&self.limits, now);
-                (listed.find(self, key), dropped)
+                (listed.entry(key).lines.clone(), dropped)
             };
-            match found {
-                Found::Shared(shared) if !self.limits.is_over(&shared, now) && shared.is_open(now) => {
-                    return Found::Shared(shared);
+            let mut full = None;
+            for shared in &lines {
+                let standing =
+                    if self.limits.is_over(shared, now) { Standing::Gone } else { shared.standing(now) };
+                match standing {
+                    Standing::Gone => self.remove(shared),
+                    _ if is_among(refused, shared) => {}
+                    Standing::Free => return Found::Shared(shared.clone()),
+                    Standing::Full => full = full.or(Some(shared)),
                 }
-                Found::Shared(shared) => self.remove(&shared),
-                found => return found,
+            }
+            if let Some(full) = full {
+                return Found::Shared(full.clone());
+            }
+            let mut listed = self.lock();
+            let entry = listed.entry(key);
+            if !entry.lines.iter().any(|line| !is_among(&lines, line)) {
+                return entry.otherwise(self, key);
             }
         }
     }
 
-    /// A new connection, which takes the place of an earlier one.
+    /// A new connection.
     pub(super) fn put(&self, shared: &Arc<Shared<R>>) {
         let _dropped = {
             let mut listed = self.lock();
             let entry = listed.entry(&shared.key);
             entry.http1 = false;
-            let earlier = entry.current.replace(shared.clone());
-            (earlier, listed.make_room(&self.limits))
+            entry.lines.push(shared.clone());
+            listed.make_room(&self.limits)
         };
     }
 
@@ -96,22 +110,18 @@ impl<R: Runtime> Directory<R> {
 
     /// Forgets a connection; whoever is on it stays.
     pub(super) fn remove(&self, shared: &Arc<Shared<R>>) {
-        let mut listed = self.lock();
-        let entry = listed.entries.get_mut(&shared.key);
-        let _dropped = entry
-            .and_then(|entry| entry.current.take_if(|current| Arc::ptr_eq(current, shared)))
-            .inspect(|_| drop(listed));
+        let _dropped: Vec<Arc<Shared<R>>> = {
+            let mut listed = self.lock();
+            let lines = listed.entries.get_mut(&shared.key).map(|entry| &mut entry.lines);
+            lines.map_or_else(Vec::new, |lines| {
+                lines.extract_if(.., |line| Arc::ptr_eq(line, shared)).collect()
+            })
+        };
     }
 
     /// Closes the connections that nobody uses.
     pub(crate) fn clear(&self) {
-        let _dropped: Vec<Arc<Shared<R>>> = {
-            let mut listed = self.lock();
-            let entries = listed.entries.values_mut();
-            entries
-                .filter_map(|entry| entry.current.take_if(|shared| shared.idle_since().is_some()))
-                .collect()
-        };
+        let _dropped: Vec<Arc<Shared<R>>> = self.lock().extract(|line| line.idle_since().is_some());
     }
 
     fn lock(&self) -> MutexGuard<'_, Listed<R>> {
@@ -124,25 +134,15 @@ impl<R: Runtime> Listed<R> {
     fn entry(&mut self, key: &Key) -> &mut Entry<R> {
         // Looked up first: a key is cloned only once.
         if !self.entries.contains_key(key) {
-            self.entries.insert(key.clone(), Entry { current: None, ticket: None, http1: false });
+            self.entries.insert(key.clone(), Entry::default());
         }
-        self.entries.entry(key.clone()).or_insert(Entry { current: None, ticket: None, http1: false })
+        self.entries.entry(key.clone()).or_default()
     }
 
-    fn find(&mut self, directory: &Arc<Directory<R>>, key: &Key) -> Found<R> {
-        let entry = self.entry(key);
-        if let Some(current) = &entry.current {
-            return Found::Shared(current.clone());
-        }
-        if entry.http1 {
-            return Found::Http1;
-        }
-        if let Some(ticket) = &entry.ticket {
-            return Found::Wait(ticket.clone());
-        }
-        let ticket = Arc::<Ticket>::default();
-        entry.ticket = Some(ticket.clone());
-        Found::Connect(Promise { directory: directory.clone(), key: key.clone(), ticket, failed: false })
+    /// Takes out the connections that are like this. They are to be dropped once the lock is free.
+    fn extract(&mut self, is_meant: impl Fn(&Arc<Shared<R>>) -> bool) -> Vec<Arc<Shared<R>>> {
+        let entries = self.entries.values_mut();
+        entries.flat_map(|entry| entry.lines.extract_if(.., |line| is_meant(line))).collect()
     }
 
     fn sweep(&mut self, limits: &PoolLimits, now: Instant) -> Vec<Arc<Shared<R>>> {
@@ -150,25 +150,50 @@ impl<R: Runtime> Listed<R> {
             return Vec::new();
         }
         self.swept = Some(now);
-        let entries = self.entries.values_mut();
-        let dropped =
-            entries.filter_map(|entry| entry.current.take_if(|shared| limits.is_over(shared, now))).collect();
+        let dropped = self.extract(|line| limits.is_over(line, now));
         // What is known of a server that speaks HTTP/1.1 is worth keeping: it saves others from waiting.
-        self.entries.retain(|_, entry| entry.current.is_some() || entry.ticket.is_some() || entry.http1);
+        self.entries.retain(|_, entry| !entry.lines.is_empty() || entry.ticket.is_some() || entry.http1);
         dropped
     }
 
     /// Takes out the connection that was idle for longest, where there are too many.
     fn make_room(&mut self, limits: &PoolLimits) -> Option<Arc<Shared<R>>> {
-        if self.entries.values().filter(|entry| entry.current.is_some()).count() <= limits.total {
+        if self.entries.values().map(|entry| entry.lines.len()).sum::<usize>() <= limits.total {
             return None;
         }
-        let idle = self.entries.values_mut().filter_map(|entry| {
-            let since = entry.current.as_ref()?.idle_since().filter(|_| entry.ticket.is_none())?;
-            Some((since, entry))
-        });
-        idle.min_by_key(|(since, _)| *since).and_then(|(_, entry)| entry.current.take())
+        // Where somebody connects, what looks idle may be about to be used.
+        let settled = self.entries.values().filter(|entry| entry.ticket.is_none());
+        let lines = settled.flat_map(|entry| &entry.lines);
+        let (_, oldest) =
+            lines.filter_map(|line| Some((line.idle_since()?, line))).min_by_key(|(since, _)| *since)?;
+        let oldest = oldest.clone();
+        self.extract(|line| Arc::ptr_eq(line, &oldest)).pop()
     }
+}
+
+impl<R: Runtime> Entry<R> {
+    /// What there is where no connection is.
+    fn otherwise(&mut self, directory: &Arc<Directory<R>>, key: &Key) -> Found<R> {
+        if self.http1 {
+            return Found::Http1;
+        }
+        if let Some(ticket) = &self.ticket {
+            return Found::Wait(ticket.clone());
+        }
+        let ticket = Arc::<Ticket>::default();
+        self.ticket = Some(ticket.clone());
+        Found::Connect(Promise { directory: directory.clone(), key: key.clone(), ticket, failed: false })
+    }
+}
+
+impl<R: Runtime> Default for Entry<R> {
+    fn default() -> Self {
+        Entry { lines: Vec::new(), ticket: None, http1: false }
+    }
+}
+
+fn is_among<R: Runtime>(lines: &[Arc<Shared<R>>], wanted: &Arc<Shared<R>>) -> bool {
+    lines.iter().any(|line| Arc::ptr_eq(line, wanted))
 }
 
 impl PoolLimits {

@@ -13,7 +13,7 @@ use crate::body::{Body, BoxStream, Kind};
 use crate::client::Inner;
 use crate::error::ErrorKind;
 use crate::exchange::{Answer, Arrival, Early};
-use crate::h2::hub::{Failure, Hub, Letter, Shared};
+use crate::h2::hub::{Failure, Hub, Letter, Refused, Shared};
 
 /// How many times one poll looks for more to do before the loop's other tasks get their turn.
 const ROUNDS: u32 = 32;
@@ -312,7 +312,7 @@ impl<R: Runtime> Drop for Exchange<R> {
 
 /// A request that cannot be sent as it is.
 fn unsendable(misuse: Misuse) -> Failure {
-    Failure { kind: ErrorKind::Http2Request(misuse), processed: false, refused: false, lost: false }
+    Failure { kind: ErrorKind::Http2Request(misuse), processed: false, refused: Refused::No, lost: false }
 }
 
 /// A body that does not keep what its head promised.
@@ -322,5 +322,5 @@ fn misused(misuse: Misuse) -> Failure {
 
 /// A failure of our own, after the request went out.
 fn failed(kind: ErrorKind) -> Failure {
-    Failure { kind, processed: true, refused: false, lost: false }
+    Failure { kind, processed: true, refused: Refused::No, lost: false }
 }

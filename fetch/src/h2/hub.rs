@@ -13,9 +13,10 @@ use std::time::Instant;
 use bytes::Bytes;
 use http::HeaderMap;
 use hyperman_http2::{
-    BodyLength, Client as Machine, ClientEvent, Config, Error as Fault, Loan, StreamError, StreamId,
+    BodyLength, Client as Machine, ClientEvent, Config, Error as Fault, Loan, Misuse, Reason, StreamError,
+    StreamId,
 };
-use hyperman_transport::{ByteStream, Runtime, Timer};
+use hyperman_transport::{ByteStream, Runtime, Timer, loan};
 
 use crate::connect::Stream;
 use crate::connection::MOMENT;
@@ -28,6 +29,9 @@ const SLICES: usize = 64;
 
 /// How many rounds of events, write and read one turn makes before the loop's other tasks get theirs.
 const ROUNDS: u32 = 32;
+
+/// How many reads of what is of no use any more a closing connection makes, 8 of 16 KiB: what a server had on its way.
+const FAREWELL_READS: u32 = 8;
 
 thread_local! {
     static SHELF: Cell<Option<Loan>> = const { Cell::new(None) };
@@ -54,7 +58,9 @@ pub(super) struct Hub<R: Runtime> {
     pub(super) openers: usize,
     /// Why the connection is over.
     ended: Option<Ended>,
-    /// No new streams for this one: the server said so, or refused some.
+    /// The server's last word, where that was an error.
+    farewell: Option<Fault>,
+    /// No new streams for this one: the server said so.
     retired: bool,
     idle_since: Instant,
     /// Whether an exchange has ended here.
@@ -75,6 +81,8 @@ pub(super) struct Mailbox {
     answered: bool,
     /// Whether the answer is complete: nothing that happens later takes it back (RFC 9113 §8.1).
     complete: bool,
+    /// How many bytes of its body are to come, where it said how long that is.
+    left: Option<u64>,
     failed: Option<Failure>,
     /// There is room for more of the request's body.
     pub(super) room: bool,
@@ -89,16 +97,37 @@ pub(super) enum Letter {
     End,
 }
 
+/// What a connection is to a new request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Standing {
+    /// It takes one more stream.
+    Free,
+    /// It takes one more after another has ended.
+    Full,
+    /// It takes none any more.
+    Gone,
+}
+
 /// Why an exchange failed.
 #[derive(Debug)]
 pub(crate) struct Failure {
     pub(crate) kind: ErrorKind,
     /// Whether the server may have acted on the request.
     pub(crate) processed: bool,
-    /// Whether the server refused the stream alone: it wants fewer at once.
-    pub(crate) refused: bool,
+    /// Whether the server refused the stream.
+    pub(crate) refused: Refused,
     /// Whether the connection was lost, without a word from the server about this request.
     pub(crate) lost: bool,
+}
+
+/// Whether a server refused a stream, and what that says about its connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Refused {
+    No,
+    /// There were more streams than its SETTINGS allow, which came after them: there will be room.
+    Crowded,
+    /// For a reason of its own.
+    Yes,
 }
 
 /// Why a connection is over.
@@ -126,6 +155,7 @@ impl<R: Runtime> Shared<R> {
             mailboxes: HashMap::new(),
             openers: 0,
             ended: None,
+            farewell: None,
             retired: false,
             idle_since: now,
             used: false,
@@ -170,7 +200,7 @@ impl<R: Runtime> Shared<R> {
     }
 
     /// Whether new requests can be sent here. An idle connection is looked at first: the server may have ended it.
-    pub(super) fn is_open(&self, now: Instant) -> bool {
+    pub(super) fn standing(&self, now: Instant) -> Standing {
         self.with(|hub| {
             if hub.mailboxes.is_empty() {
                 hub.turn(self, now, true);
@@ -179,18 +209,18 @@ impl<R: Runtime> Shared<R> {
                 let paused = now.saturating_duration_since(hub.idle_since) >= MOMENT;
                 hub.retired |= hub.used && paused && !would_block(&hub.stream.peek());
             }
-            hub.ended.is_none() && !hub.retired
+            match hub.machine.can_open() {
+                _ if hub.ended.is_some() || hub.retired => Standing::Gone,
+                Ok(()) => Standing::Free,
+                Err(Misuse::TooManyStreams) => Standing::Full,
+                Err(_) => Standing::Gone,
+            }
         })
     }
 
     /// Since when no exchange is here, if none is.
     pub(super) fn idle_since(&self) -> Option<Instant> {
         self.with(|hub| (hub.mailboxes.is_empty() && hub.openers == 0).then_some(hub.idle_since))
-    }
-
-    /// No new requests go here.
-    pub(super) fn retire(&self) {
-        self.with(|hub| hub.retired = true);
     }
 
     /// Whether no new requests go here, as far as is known.
@@ -211,6 +241,7 @@ impl<R: Runtime> Hub<R> {
             letters: VecDeque::new(),
             answered: false,
             complete: false,
+            left: None,
             failed: None,
             room: false,
         };
@@ -254,7 +285,7 @@ impl<R: Runtime> Hub<R> {
             Some(ended) => ended.kind(false),
             None => ErrorKind::Http2Stream(StreamError::Refused),
         };
-        Failure { kind, processed: false, refused: false, lost: true }
+        Failure { kind, processed: false, refused: Refused::No, lost: true }
     }
 
     fn turn(&mut self, shared: &Shared<R>, now: Instant, rung: bool) {
@@ -376,7 +407,8 @@ impl<R: Runtime> Hub<R> {
                 return;
             }
             ClientEvent::Reset { stream, error } => return self.fail_stream(shared, stream, error),
-            ClientEvent::GoAway { .. } => {
+            ClientEvent::GoAway { reason, last } => {
+                self.farewell = (reason != Reason::NoError).then_some(Fault::GoAway { reason, last });
                 self.retired = true;
                 self.call_all = true;
                 return;
@@ -397,6 +429,10 @@ impl<R: Runtime> Hub<R> {
             Letter::Head(_, length) => {
                 mailbox.answered = true;
                 mailbox.complete = matches!(length, BodyLength::Empty);
+                mailbox.left = if let BodyLength::Known(length) = length { Some(*length) } else { None };
+            }
+            Letter::Data(data) => {
+                mailbox.left = mailbox.left.map(|left| left.saturating_sub(data.len() as u64));
             }
             Letter::End => mailbox.complete = true,
             _ => {}
@@ -406,8 +442,21 @@ impl<R: Runtime> Hub<R> {
     }
 
     fn fail_stream(&mut self, shared: &Shared<R>, stream: StreamId, error: StreamError) {
+        let crowded = self.machine.can_open() == Err(Misuse::TooManyStreams);
         if let Some(mailbox) = self.mailboxes.get_mut(&stream).filter(|mailbox| !mailbox.complete) {
-            let refused = error == StreamError::Refused;
+            // Some servers end a stream without an error and without END_STREAM, node among them when it is in a hurry.
+            // What was announced is here then, and nothing says that it should not be.
+            if error == StreamError::Reset(Reason::NoError) && mailbox.left == Some(0) {
+                mailbox.complete = true;
+                mailbox.letters.push_back(Letter::End);
+                self.called.extend(shared.relay.call(mailbox.seat));
+                return;
+            }
+            let refused = match error {
+                StreamError::Refused if crowded => Refused::Crowded,
+                StreamError::Refused => Refused::Yes,
+                _ => Refused::No,
+            };
             // Whoever has sent the head of an answer has processed the request, whatever it says afterwards.
             let processed = error.request_may_have_been_processed() || mailbox.answered;
             let kind = ErrorKind::Http2Stream(error);
@@ -419,11 +468,14 @@ impl<R: Runtime> Hub<R> {
     /// The connection is over, and so is every exchange whose answer is not complete.
     fn end(&mut self, ended: Ended) {
         let write_error = self.write_error.take();
+        // What the server said tells more than that it then hung up.
+        let told = self.farewell.take().map(Ended::Fault).filter(|_| ended.is_loss());
         for (stream, mailbox) in &mut self.mailboxes {
             if mailbox.complete || mailbox.failed.is_some() {
                 continue;
             }
-            let kind = match (&ended, &write_error) {
+            let ended = told.as_ref().filter(|_| !mailbox.answered).unwrap_or(&ended);
+            let kind = match (ended, &write_error) {
                 (Ended::Transport(_) | Ended::Fault(Fault::UnexpectedEof), Some(error))
                     if !mailbox.answered =>
                 {
@@ -433,11 +485,36 @@ impl<R: Runtime> Hub<R> {
             };
             let processed = mailbox.answered || self.machine.may_have_processed(*stream);
             let lost = !mailbox.answered && ended.is_loss();
-            mailbox.failed = Some(Failure { kind, processed, refused: false, lost });
+            mailbox.failed = Some(Failure { kind, processed, refused: Refused::No, lost });
         }
         self.ended = Some(ended);
         self.timer.disarm();
         self.call_all = true;
+    }
+}
+
+/// Says goodbye where nobody else is left to do it (RFC 9113 §5.4.1: a GOAWAY should be sent before a connection is
+/// closed; RFC 8446 §6.1: so must a `close_notify`). What the socket does not take at once stays unsaid: a drop cannot
+/// wait.
+impl<R: Runtime> Drop for Hub<R> {
+    fn drop(&mut self) {
+        let mut cx = Context::from_waker(Waker::noop());
+        if matches!(self.ended, Some(Ended::Transport(_))) || self.write_error.is_some() {
+            return;
+        }
+        // Bytes that lie unread when a socket closes make the kernel send a reset, which may overtake the goodbye.
+        let mut unread = loan::take();
+        for _ in 0..FAREWELL_READS {
+            unread.clear();
+            if !matches!(self.stream.poll_recv(&mut cx, &mut unread), Poll::Ready(Ok(1..))) {
+                break;
+            }
+        }
+        loan::give_back(unread);
+        self.machine.close(Reason::NoError);
+        self.write_blocked = false;
+        self.transmit(&mut cx);
+        let _ = self.stream.poll_close_write(&mut cx);
     }
 }
 

@@ -36,7 +36,7 @@ pub(crate) use exchange::Exchange;
 
 #[cfg(all(test, feature = "native"))]
 mod tests {
-    use std::io::Write;
+    use std::io::{Read as _, Write as _};
     use std::net::TcpListener;
     use std::sync::Arc;
     use std::time::Duration;
@@ -45,6 +45,19 @@ mod tests {
 
     use crate::error::ErrorKind;
 
+    /// SETTINGS without an entry.
+    const SETTINGS: &[u8] = &[0, 0, 0, 4, 0, 0, 0, 0, 0];
+
+    /// A client that loses patience soon.
+    fn impatient(handle: hyperman_loop::Handle) -> crate::Client<hyperman_loop::Handle> {
+        let mut config = Config::client();
+        config.timeouts.ping = Some(Duration::from_millis(20));
+        config.timeouts.pong = Duration::from_millis(20);
+        let mut builder = crate::Client::builder(handle).http2_prior_knowledge();
+        builder.config.http2_machine = Arc::new(config);
+        builder.timeout(Duration::from_secs(20)).build()
+    }
+
     #[test]
     fn a_server_that_says_nothing_any_more_is_found_by_a_ping() {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
@@ -52,20 +65,60 @@ mod tests {
         // Its SETTINGS, and then nothing: the connection stays open.
         let silent = std::thread::spawn(move || {
             let (mut stream, _) = listener.accept().expect("a connection");
-            stream.write_all(&[0, 0, 0, 4, 0, 0, 0, 0, 0]).expect("a write");
+            stream.write_all(SETTINGS).expect("a write");
             stream
         });
-        let error = hyperman_loop::block_on(|handle| async move {
-            let mut config = Config::client();
-            config.timeouts.ping = Some(Duration::from_millis(20));
-            config.timeouts.pong = Duration::from_millis(20);
-            let mut builder = crate::Client::builder(handle).http2_prior_knowledge();
-            builder.config.http2_machine = Arc::new(config);
-            builder.build().get(&url).timeout(Duration::from_secs(20)).send().await
-        });
-        let error = error.expect("a loop").expect_err("no answer");
+        let outcome =
+            hyperman_loop::block_on(|handle| async move { impatient(handle).get(&url).send().await });
+        let error = outcome.expect("a loop").expect_err("no answer");
         assert!(matches!(error.kind(), ErrorKind::Http2(Fault::Timeout(Timeout::Pong))), "{error:?}");
         assert!(error.request_may_have_been_processed());
         drop(silent.join());
+    }
+
+    #[test]
+    fn a_kept_connection_that_is_dead_is_replaced() {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let url = format!("http://{}/", listener.local_addr().expect("an address"));
+        let server = std::thread::spawn(move || {
+            let mut streams = Vec::new();
+            for _ in 0..2 {
+                let (mut stream, _) = listener.accept().expect("a connection");
+                let mut came = [0; 4096];
+                let mut length = 0;
+                while !has_headers(&came[..length]) {
+                    length += stream.read(&mut came[length..]).expect("a read");
+                }
+                stream.write_all(SETTINGS).expect("a write");
+                // HEADERS with END_STREAM on stream 1: `:status: 200`.
+                stream.write_all(&[0, 0, 1, 1, 5, 0, 0, 0, 1, 0x88]).expect("a write");
+                // It stays open, and nobody reads it any more.
+                streams.push(stream);
+            }
+            streams
+        });
+        let outcome = hyperman_loop::block_on(|handle| async move {
+            let client = impatient(handle);
+            for _ in 0..2 {
+                assert_eq!(client.get(&url).send().await?.status(), 200);
+            }
+            Ok::<_, crate::Error>(())
+        });
+        outcome.expect("a loop").expect("both answers");
+        assert_eq!(server.join().expect("the server").len(), 2);
+    }
+
+    /// Whether the preface and a HEADERS frame are there.
+    fn has_headers(mut came: &[u8]) -> bool {
+        const PREFACE: usize = 24;
+        came = came.get(PREFACE..).unwrap_or_default();
+        while let [high, middle, low, kind, ..] = came {
+            if *kind == 1 {
+                return true;
+            }
+            let length = u32::from_be_bytes([0, *high, *middle, *low]) as usize;
+            came = came.get(9 + length..).unwrap_or_default();
+        }
+        false
     }
 }
