@@ -18,7 +18,7 @@ mod transfer;
 use std::process::ExitCode;
 
 use clap::Parser as _;
-use hyperman_fetch::tls::{Authorities, ClientTls, Identity, OFFERED};
+use hyperman_fetch::tls::{Authorities, ClientTls, Identity};
 use hyperman_fetch::{Client, Redirects};
 use hyperman_loop::Handle;
 
@@ -62,7 +62,11 @@ fn client(handle: Handle, options: &Options) -> Result<Client<Handle>, Failure> 
         .redirects(redirects)
         .timeout(options.max_time)
         .max_body(options.max_filesize)
-        .local_address(options.interface);
+        .local_address(options.interface)
+        .http2(!options.http1_1);
+    if options.http2_prior_knowledge {
+        builder = builder.http2_prior_knowledge();
+    }
     if let Some(limit) = options.connect_timeout {
         builder = builder.connect_timeout(limit);
     }
@@ -80,7 +84,7 @@ fn tls(options: &Options) -> Result<Option<ClientTls>, Failure> {
     if !options.insecure && options.cacert.is_none() && options.cert.is_none() {
         return Ok(None);
     }
-    let mut builder = ClientTls::builder().alpn(OFFERED);
+    let mut builder = ClientTls::builder();
     if let Some(file) = &options.cacert {
         builder = builder.only_authorities(Authorities::from_file(file));
     }

@@ -137,6 +137,18 @@ pub(crate) struct Options {
     #[arg(short = '0', long = "http1.0")]
     pub(crate) http1_0: bool,
 
+    /// Speaks HTTP/1.1 also where the server would speak HTTP/2
+    #[arg(long = "http1.1", overrides_with_all = ["http2", "http2_prior_knowledge"])]
+    pub(crate) http1_1: bool,
+
+    /// Speaks HTTP/2 where the server does, over https: the default
+    #[arg(long, overrides_with_all = ["http1_1", "http2_prior_knowledge"])]
+    pub(crate) http2: bool,
+
+    /// Speaks HTTP/2 without asking the server, over http too
+    #[arg(long, overrides_with_all = ["http1_1", "http2"])]
+    pub(crate) http2_prior_knowledge: bool,
+
     /// Gives a host's address in place of a lookup
     #[arg(long, value_name = "HOST:PORT:ADDRESS", value_parser = resolved)]
     pub(crate) resolve: Vec<(String, SocketAddr)>,
@@ -145,8 +157,8 @@ pub(crate) struct Options {
     #[arg(long, value_name = "ADDRESS")]
     pub(crate) interface: Option<IpAddr>,
 
-    /// Shows this after each answer, with %{name} replaced: http_code, content_type, num_redirects, remote_ip,
-    /// remote_port, size_download, time_total, url_effective
+    /// Shows this after each answer, with %{name} replaced: http_code, http_version, content_type, num_redirects,
+    /// remote_ip, remote_port, size_download, time_total, url_effective
     #[arg(short = 'w', long, value_name = "FORMAT", allow_hyphen_values = true)]
     pub(crate) write_out: Option<String>,
 

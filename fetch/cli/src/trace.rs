@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::io::Write as _;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use http::{HeaderMap, HeaderValue, Response};
+use http::{HeaderMap, HeaderValue, Response, Version};
 use hyperman_fetch::Notice;
 use hyperman_http1::Reason;
 
@@ -50,7 +50,7 @@ impl Trace {
             Notice::Connected { peer, .. } => self.line(&format!("* Reusing the connection to {peer}")),
             Notice::Retry => self.line("* The connection was dead; asking again on a new one"),
             Notice::Request { method, target, version, headers } => {
-                let mut text = format!("> {method} {target} {version:?}");
+                let mut text = format!("> {method} {target} {}", version_name(*version));
                 fields(headers, '>', &mut text);
                 self.line(&text);
             }
@@ -60,8 +60,8 @@ impl Trace {
 
     /// The head of an answer.
     pub(crate) fn answer(&self, head: &Response<()>) {
-        let mut text = format!("< {:?} {}", head.version(), head.status().as_u16());
-        let _ = write!(text, " {}", reason(head).escape_ascii());
+        let mut text = format!("< {} {} ", version_name(head.version()), head.status().as_u16());
+        let _ = write!(text, "{}", reason(head).escape_ascii());
         fields(head.headers(), '<', &mut text);
         self.line(&text);
     }
@@ -93,7 +93,7 @@ fn shown(value: &HeaderValue) -> String {
 
 /// An answer's head as it came, as far as that is still known.
 pub(crate) fn head_bytes(head: &Response<()>, out: &mut Vec<u8>) {
-    let _ = write!(out, "{:?} {} ", head.version(), head.status().as_u16());
+    let _ = write!(out, "{} {} ", version_name(head.version()), head.status().as_u16());
     out.extend_from_slice(&reason(head));
     out.extend_from_slice(b"\r\n");
     for (name, value) in head.headers() {
@@ -105,9 +105,20 @@ pub(crate) fn head_bytes(head: &Response<()>, out: &mut Vec<u8>) {
     out.extend_from_slice(b"\r\n");
 }
 
+/// As heads begin with it. HTTP/2 has no minor version (RFC 9113 §8).
+pub(crate) fn version_name(version: Version) -> &'static str {
+    match version {
+        Version::HTTP_10 => "HTTP/1.0",
+        Version::HTTP_2 => "HTTP/2",
+        _ => "HTTP/1.1",
+    }
+}
+
+/// The reason phrase; HTTP/2 has none (RFC 9113 §8.3.2).
 fn reason(head: &Response<()>) -> Vec<u8> {
     match head.extensions().get::<Reason>() {
         Some(reason) => reason.0.to_vec(),
+        None if head.version() == Version::HTTP_2 => Vec::new(),
         None => head.status().canonical_reason().unwrap_or("").as_bytes().to_vec(),
     }
 }

@@ -12,12 +12,13 @@ use crate::failure::Failure;
 use crate::options::Options;
 use crate::output::Output;
 use crate::question::Question;
-use crate::trace::{Trace, head_bytes};
+use crate::trace::{Trace, head_bytes, version_name};
 
 /// What `-w` can tell.
 #[derive(Default)]
 struct Figures {
     status: u16,
+    version: &'static str,
     content_type: String,
     redirects: u32,
     remote: Option<std::net::SocketAddr>,
@@ -127,6 +128,7 @@ fn progress(options: &Options, output: &Output, length: Option<u64>) -> Progress
 impl Figures {
     fn answered(&mut self, answer: &Response<Handle>) {
         self.status = answer.status().as_u16();
+        self.version = version_name(answer.version()).trim_start_matches("HTTP/");
         let media_type = answer.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
         self.content_type = media_type.unwrap_or_default().to_owned();
         self.remote = Some(answer.remote_addr());
@@ -165,6 +167,7 @@ impl Figures {
     fn value(&self, name: &str) -> Option<String> {
         Some(match name {
             "http_code" | "response_code" => format!("{:03}", self.status),
+            "http_version" => if self.version.is_empty() { "0" } else { self.version }.to_owned(),
             "content_type" => self.content_type.clone(),
             "num_redirects" => self.redirects.to_string(),
             "remote_ip" => self.remote.map(|remote| remote.ip().to_string()).unwrap_or_default(),
