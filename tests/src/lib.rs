@@ -1,24 +1,29 @@
 //! What crosses crates: every case on every loop, chaos, interoperability.
 //!
 //! The cases are written once, in `cases/`, and compiled for each loop by the small files in `tests/`, so that what
-//! runs is the concrete server and client of that loop. The peers here are plain blocking sockets that know just
-//! enough of HTTP to read an answer.
+//! runs is the concrete server and client of that loop. The peers here are plain blocking sockets: those of HTTP/1 know
+//! just enough of it to read an answer, those of HTTP/2 drive our machine, and TLS is rustls by itself.
 
 // All of this is part of tests, where a panic is a failure with its place.
 #![allow(clippy::expect_used, clippy::indexing_slicing)]
 
 pub mod body;
+pub mod caller;
+pub mod carrier;
 pub mod chaos;
+pub mod http2;
+pub mod matrix;
 pub mod peer;
+pub mod replier;
 pub mod script;
+pub mod tls;
+mod wire;
 
-use std::sync::LazyLock;
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
 use std::time::Duration;
 
 use hyperman::Shutdown;
-use hyperman_transport::tls::{Authorities, ClientTls, ServerTls, development_certificate};
 
 /// Cuts a server when it is dropped, so that a failed assertion ends its test instead of leaving it to hang.
 #[derive(Debug)]
@@ -51,18 +56,4 @@ pub fn watched(case: impl FnOnce() + Send + 'static) {
             }
         }
     }
-}
-
-/// What both sides need to speak TLS as `localhost`, with a certificate made for this process.
-///
-/// # Panics
-/// When it cannot be made.
-pub fn tls() -> &'static (ClientTls, ServerTls) {
-    static BOTH: LazyLock<(ClientTls, ServerTls)> = LazyLock::new(|| {
-        let made = development_certificate(["localhost"]).expect("a certificate");
-        let client = ClientTls::builder().only_authorities(Authorities::from_pem(&made.certificate_pem));
-        let server = ServerTls::builder().identity(made.identity()).alpn(["http/1.1"]);
-        (client.build().expect("a client's side"), server.build().expect("a server's side"))
-    });
-    &BOTH
 }

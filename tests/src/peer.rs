@@ -1,17 +1,19 @@
-//! A peer that is a plain blocking socket.
+//! A peer that is a plain blocking socket and speaks HTTP/1 in bytes.
 
-use std::io::{ErrorKind, Read, Write};
-use std::net::{Shutdown, SocketAddr, TcpStream};
+use std::io::Write;
+use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
-/// How long a peer waits for anything before its test fails, 20 s: nothing here takes a tenth of it.
-const PATIENCE: Duration = Duration::from_secs(20);
+use crate::carrier::Carrier;
+use crate::wire::{Wire, is_gone, is_late};
 
 /// A connection to the server or client under test.
 #[derive(Debug)]
 pub struct Peer {
-    stream: TcpStream,
+    wire: Wire,
     unread: Vec<u8>,
+    /// How many bytes leave in one write.
+    stride: usize,
 }
 
 /// An answer as it stood on the wire.
@@ -45,43 +47,74 @@ impl Peer {
     ///
     /// # Panics
     /// When it cannot: a peer is part of a test.
-    pub fn connect(address: SocketAddr) -> Self {
-        Self::over(TcpStream::connect(address).expect("connect"))
+    pub fn connect(carrier: Carrier, address: SocketAddr) -> Self {
+        Peer { wire: Wire::connect(carrier, address), unread: Vec::new(), stride: usize::MAX }
     }
 
-    /// The peer at this end of a connection.
+    /// The server's end of a connection that was accepted.
     ///
     /// # Panics
     /// When the socket cannot be set up.
-    pub fn over(stream: TcpStream) -> Self {
-        stream.set_read_timeout(Some(PATIENCE)).expect("read timeout");
-        stream.set_write_timeout(Some(PATIENCE)).expect("write timeout");
-        stream.set_nodelay(true).expect("nodelay");
-        Peer { stream, unread: Vec::new() }
+    pub fn accepted(carrier: Carrier, stream: TcpStream) -> Self {
+        Peer { wire: Wire::accepted(carrier, stream), unread: Vec::new(), stride: usize::MAX }
     }
 
     /// Sends all of `bytes`.
     ///
     /// # Panics
-    /// When the server does not take them.
+    /// When the other side does not take them.
     pub fn send(&mut self, bytes: impl AsRef<[u8]>) -> &mut Self {
-        self.stream.write_all(bytes.as_ref()).expect("send");
+        assert!(self.try_send(bytes), "the other side does not read");
         self
     }
 
-    /// Sends as much of `bytes` as the server takes.
+    /// Sends as much of `bytes` as the other side takes in time; whether that was all.
+    ///
+    /// # Panics
+    /// When the connection fails in another way than by being closed.
     pub fn try_send(&mut self, bytes: impl AsRef<[u8]>) -> bool {
-        self.stream.write_all(bytes.as_ref()).is_ok()
+        let bytes = bytes.as_ref();
+        self.send_some(bytes) == bytes.len()
+    }
+
+    /// As [`try_send`](Self::try_send), but says how much was taken.
+    ///
+    /// # Panics
+    /// As [`try_send`](Self::try_send).
+    pub fn send_some(&mut self, bytes: &[u8]) -> usize {
+        let mut sent = 0;
+        while sent < bytes.len() {
+            let next = &bytes[sent..];
+            match self.wire.write(&next[..next.len().min(self.stride)]) {
+                Ok(taken) => sent += taken,
+                Err(error) if is_gone(&error) || is_late(&error) => break,
+                Err(error) => panic!("cannot send: {error}"),
+            }
+        }
+        sent
+    }
+
+    /// Makes every write one of this many bytes.
+    pub fn set_stride(&mut self, stride: usize) {
+        self.stride = stride;
+    }
+
+    /// How long the other side may let this one wait.
+    ///
+    /// # Panics
+    /// When the socket refuses.
+    pub fn set_patience(&mut self, patience: Duration) {
+        self.wire.set_patience(patience);
     }
 
     /// Ends our direction.
     pub fn finish(&mut self) -> &mut Self {
-        let _ = self.stream.shutdown(Shutdown::Write);
+        self.wire.finish();
         self
     }
 
     /// Closes with a reset instead of an orderly end.
-    pub fn reset(self) {
+    pub fn reset(mut self) {
         self.reset_on_close();
     }
 
@@ -89,14 +122,8 @@ impl Peer {
     ///
     /// # Panics
     /// When the socket refuses.
-    pub fn reset_on_close(&self) {
-        let socket = rustix::net::sockopt::set_socket_linger(&self.stream, Some(Duration::ZERO));
-        socket.expect("linger");
-    }
-
-    /// The socket, for what else a test needs.
-    pub fn stream(&self) -> &TcpStream {
-        &self.stream
+    pub fn reset_on_close(&mut self) {
+        self.wire.reset_on_close();
     }
 
     /// Reads one answer to a request that was no HEAD; interim answers come like others, without a body.
@@ -116,14 +143,32 @@ impl Peer {
     }
 
     fn read_answer(&mut self, to_head: bool) -> Answer {
+        let mut answer = self.answer_head();
+        if !to_head && answer.status >= 200 {
+            self.answer_body(&mut answer);
+        }
+        answer
+    }
+
+    /// Reads the head of an answer, and leaves its body alone.
+    ///
+    /// # Panics
+    /// As [`answer`](Self::answer).
+    pub fn answer_head(&mut self) -> Answer {
         let head = self.until(b"\r\n\r\n");
         let head = String::from_utf8_lossy(&head).into_owned();
         let status: u16 =
             head.get(9..12).and_then(|code| code.parse().ok()).unwrap_or_else(|| panic!("{head:?}"));
-        let mut answer = Answer { status, head, body: Vec::new() };
-        let bodiless = to_head || status < 200 || status == 204 || status == 304;
-        if bodiless {
-            return answer;
+        Answer { status, head, body: Vec::new() }
+    }
+
+    /// Reads the body behind the head of an answer to a request that was no HEAD.
+    ///
+    /// # Panics
+    /// As [`answer`](Self::answer).
+    pub fn answer_body(&mut self, answer: &mut Answer) {
+        if answer.status == 204 || answer.status == 304 {
+            return;
         }
         if answer.field("transfer-encoding") == Some("chunked") {
             answer.body = self.chunked();
@@ -133,10 +178,13 @@ impl Peer {
         } else {
             answer.body = self.rest();
         }
-        answer
     }
 
-    fn chunked(&mut self) -> Vec<u8> {
+    /// Reads a body in chunks, without its trailers.
+    ///
+    /// # Panics
+    /// When what comes is none.
+    pub fn chunked(&mut self) -> Vec<u8> {
         let mut body = Vec::new();
         loop {
             let line = self.until(b"\r\n");
@@ -184,11 +232,20 @@ impl Peer {
         std::mem::take(&mut self.unread)
     }
 
-    /// Asserts that the server ends the connection without another byte.
+    /// Asserts that the other side ends the connection without another byte, and over TLS says so.
+    ///
+    /// # Panics
+    /// When it does something else.
+    pub fn expect_end(&mut self) {
+        self.expect_cut();
+        assert!(!self.wire.is_cut(), "no close_notify");
+    }
+
+    /// Asserts that the other side drops the connection without another byte.
     ///
     /// # Panics
     /// When it sends one.
-    pub fn expect_end(&mut self) {
+    pub fn expect_cut(&mut self) {
         let rest = self.rest();
         assert_eq!(String::from_utf8_lossy(&rest), "");
     }
@@ -196,17 +253,13 @@ impl Peer {
     /// Whether more bytes came before the end; a reset counts as an end.
     fn more(&mut self) -> bool {
         let mut buffer = [0; 16 * 1024];
-        loop {
-            match self.stream.read(&mut buffer) {
-                Ok(0) => return false,
-                Ok(received) => {
-                    self.unread.extend_from_slice(&buffer[..received]);
-                    return true;
-                }
-                Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                Err(error) if error.kind() == ErrorKind::ConnectionReset => return false,
-                Err(error) => panic!("nothing came: {error}"),
+        match self.wire.read_some(&mut buffer) {
+            Some(0) => false,
+            Some(received) => {
+                self.unread.extend_from_slice(&buffer[..received]);
+                true
             }
+            None => panic!("nothing came"),
         }
     }
 }

@@ -1,17 +1,30 @@
 //! A server that does exactly what a case says: one script per connection, in blocking code on threads of its own.
 
-use std::net::{SocketAddr, TcpListener};
+use std::net::{TcpListener, TcpStream};
 use std::thread::{self, JoinHandle};
 
-use crate::peer::Peer;
+use crate::carrier::Carrier;
+
+/// What plays the server's side of one connection: [`Peer`](crate::peer::Peer) in bytes of HTTP/1,
+/// [`Replier`](crate::replier::Replier) in messages of either version.
+pub trait Accepted {
+    /// The server's end.
+    fn accepted(carrier: Carrier, stream: TcpStream) -> Self;
+}
+
+impl Accepted for crate::peer::Peer {
+    fn accepted(carrier: Carrier, stream: TcpStream) -> Self {
+        Self::accepted(carrier, stream)
+    }
+}
 
 /// What the server does on one connection.
-pub type Script = Box<dyn FnOnce(&mut Peer) + Send>;
+pub type Script<P> = Box<dyn FnOnce(&mut P) + Send>;
 
 /// A server that follows scripts.
 #[derive(Debug)]
 pub struct Scripted {
-    address: SocketAddr,
+    base: String,
     accepting: JoinHandle<()>,
 }
 
@@ -20,15 +33,14 @@ impl Scripted {
     ///
     /// # Panics
     /// When it cannot listen.
-    pub fn new(scripts: Vec<Script>) -> Self {
+    pub fn new<P: Accepted + 'static>(carrier: Carrier, scripts: Vec<Script<P>>) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let address = listener.local_addr().expect("an address");
         let accepting = thread::spawn(move || {
             let mut running = Vec::new();
             for script in scripts {
                 let (stream, _) = listener.accept().expect("a connection");
-                let mut peer = Peer::over(stream);
-                running.push(thread::spawn(move || script(&mut peer)));
+                running.push(thread::spawn(move || script(&mut P::accepted(carrier, stream))));
             }
             // Nobody else gets in from here on.
             drop(listener);
@@ -36,20 +48,23 @@ impl Scripted {
                 thread.join().expect("a script");
             }
         });
-        Scripted { address, accepting }
+        Scripted { base: carrier.base(address.port()), accepting }
     }
 
     /// Serves one connection.
     ///
     /// # Panics
     /// As [`new`](Self::new).
-    pub fn one(script: impl FnOnce(&mut Peer) + Send + 'static) -> Self {
-        Self::new(vec![Box::new(script)])
+    pub fn one<P: Accepted + 'static>(
+        carrier: Carrier,
+        script: impl FnOnce(&mut P) + Send + 'static,
+    ) -> Self {
+        Self::new(carrier, vec![Box::new(script)])
     }
 
     /// A URL of this server.
     pub fn url(&self, path: &str) -> String {
-        format!("http://{}{path}", self.address)
+        format!("{}{path}", self.base)
     }
 
     /// Waits until every script has run.

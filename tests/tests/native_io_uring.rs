@@ -1,43 +1,21 @@
 //! The cases on our own loop over io_uring.
 
-#![cfg(target_os = "linux")]
-#![allow(clippy::expect_used)] // a test fails where it panics
+#[path = "../cases/mod.rs"]
+mod cases;
 
 use std::future::Future;
+use std::process::ExitCode;
+
+use hyperman_loop::{Backend, Loop};
 
 type Rt = hyperman_loop::Handle;
 
 fn block_on<F: Future>(future: impl FnOnce(Rt) -> F) -> F::Output {
-    let event_loop = hyperman_loop::Loop::with_backend(hyperman_loop::Backend::IoUring).expect("a loop");
+    let Ok(event_loop) = Loop::with_backend(Backend::IoUring) else { panic!("no loop over io_uring") };
     let handle = event_loop.handle();
     event_loop.block_on(future(handle))
 }
 
-mod server {
-    use super::{Rt, block_on};
-
-    include!("../cases/harness.rs");
-    include!("../cases/server.rs");
-}
-
-mod client {
-    use super::{Rt, block_on};
-
-    include!("../cases/client.rs");
-}
-
-mod together {
-    use super::{Rt, block_on};
-
-    const SECURE: bool = false;
-
-    include!("../cases/together.rs");
-}
-
-mod together_over_tls {
-    use super::{Rt, block_on};
-
-    const SECURE: bool = true;
-
-    include!("../cases/together.rs");
+fn main() -> ExitCode {
+    cases::run("io_uring")
 }

@@ -1,42 +1,21 @@
 //! The cases on tokio, current_thread.
 
-#![allow(clippy::expect_used)] // a test fails where it panics
+#[path = "../cases/mod.rs"]
+mod cases;
 
 use std::future::Future;
+use std::process::ExitCode;
+
+use tokio::runtime::Builder;
 
 type Rt = hyperman_tokio::TokioRuntime;
 
 fn block_on<F: Future>(future: impl FnOnce(Rt) -> F) -> F::Output {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
-    runtime
-        .block_on(async { future(hyperman_tokio::TokioRuntime::current().expect("inside a runtime")).await })
+    let Ok(runtime) = Builder::new_current_thread().enable_all().build() else { panic!("no runtime") };
+    let handle = Rt::new(runtime.handle().clone());
+    runtime.block_on(future(handle))
 }
 
-mod server {
-    use super::{Rt, block_on};
-
-    include!("../cases/harness.rs");
-    include!("../cases/server.rs");
-}
-
-mod client {
-    use super::{Rt, block_on};
-
-    include!("../cases/client.rs");
-}
-
-mod together {
-    use super::{Rt, block_on};
-
-    const SECURE: bool = false;
-
-    include!("../cases/together.rs");
-}
-
-mod together_over_tls {
-    use super::{Rt, block_on};
-
-    const SECURE: bool = true;
-
-    include!("../cases/together.rs");
+fn main() -> ExitCode {
+    cases::run("tokio current_thread")
 }

@@ -1,8 +1,10 @@
 //! The cases on a GLib main context of the thread's own.
 
-#![allow(clippy::expect_used)] // a test fails where it panics
+#[path = "../../cases/mod.rs"]
+mod cases;
 
 use std::future::Future;
+use std::process::ExitCode;
 
 type Rt = hyperman_glib::GlibRuntime;
 
@@ -11,31 +13,6 @@ fn block_on<F: Future>(future: impl FnOnce(Rt) -> F) -> F::Output {
     context.block_on(future(Rt::new(context.clone())))
 }
 
-mod server {
-    use super::{Rt, block_on};
-
-    include!("../../cases/harness.rs");
-    include!("../../cases/server.rs");
-}
-
-mod client {
-    use super::{Rt, block_on};
-
-    include!("../../cases/client.rs");
-}
-
-mod together {
-    use super::{Rt, block_on};
-
-    const SECURE: bool = false;
-
-    include!("../../cases/together.rs");
-}
-
-mod together_over_tls {
-    use super::{Rt, block_on};
-
-    const SECURE: bool = true;
-
-    include!("../../cases/together.rs");
+fn main() -> ExitCode {
+    cases::run("GLib")
 }

@@ -13,7 +13,7 @@ use hyperman::{Config, Endpoint, serve_all, service_fn};
 use hyperman_fetch::Client;
 use hyperman_loop::{Backend, Handle, Loop};
 use hyperman_tests::chaos::Chaos;
-use hyperman_tests::tls;
+use hyperman_tests::tls::tls;
 use hyperman_transport::{ListenOptions, Listener, Runtime};
 
 use crate::client::{self, Outcome};
@@ -113,7 +113,7 @@ impl World {
             ..Config::default()
         };
         let endpoint = if self.scenario.secure {
-            Endpoint::tls(listener, tls().1.clone())
+            Endpoint::tls(listener, tls().server.clone())
         } else {
             Endpoint::new(listener)
         };
@@ -133,8 +133,13 @@ impl World {
     /// Runs all clients and pipelines as tasks and waits for them.
     async fn peers(self: Rc<Self>, handle: &Handle) -> Result<(), String> {
         let loopback = SocketAddr::from(([127, 0, 0, 1], 0));
-        let client =
-            || Client::builder(self.chaos.clone()).resolve("localhost", [loopback]).tls(&tls().0).build();
+        let client = || {
+            Client::builder(self.chaos.clone())
+                .resolve("localhost", [loopback])
+                .tls(&tls().client)
+                .http2(false)
+                .build()
+        };
         let shared = client();
         let mut tasks = Vec::new();
         for at in 0..self.scenario.clients.len() {
