@@ -71,6 +71,8 @@ pub(crate) struct Call<R: Runtime> {
     pub(crate) deadline: Deadline<R::Timer>,
     pub(crate) parts: Box<Parts>,
     pub(crate) url: Arc<Url>,
+    /// A server wants this request over HTTP/1.1 and no other version.
+    pub(crate) http1_required: bool,
 }
 
 /// Makes the request.
@@ -84,7 +86,7 @@ pub(crate) async fn run<R: Runtime>(
         (None, None) => return Err(ErrorKind::Url(UrlFault::NoHost).into()),
     };
     let deadline = Deadline::after(&client.runtime, parts.timeout);
-    let mut call = Call { client, deadline, parts, url };
+    let mut call = Call { client, deadline, parts, url, http1_required: false };
     let mut followed = 0;
     let exchange = loop {
         let exchange = call.ask().await.map_err(|error| error.about(&call.url))?;
@@ -155,7 +157,7 @@ impl<R: Runtime> Call<R> {
     }
 
     /// One request and the head of its answer.
-    async fn ask(&mut self) -> Result<Transaction<R>, Error> {
+    pub(crate) async fn ask(&mut self) -> Result<Transaction<R>, Error> {
         let key = self.key()?;
         if self.may_speak_http2() {
             // In a box, for the sake of all those that speak HTTP/1.

@@ -1,14 +1,15 @@
 //! One connection to a server, in use or kept: its stream, its protocol machine and its identity.
 
-use std::io;
+use std::io::{self, IoSlice};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
+use bytes::BytesMut;
 use http::HeaderMap;
 use hyperman_http1::{Client as Machine, PreparedFields};
-use hyperman_transport::{ByteStream, Runtime, loan};
+use hyperman_transport::{ArmReadiness, ByteStream, Runtime, loan};
 
 use crate::client::Config;
 use crate::connect::Stream;
@@ -20,7 +21,7 @@ use crate::pool::{Keep, Key};
 pub(crate) const MOMENT: Duration = Duration::from_millis(1);
 
 pub(crate) struct Connection<R: Runtime> {
-    pub(crate) stream: Stream<R::Source>,
+    pub(crate) stream: Parting<R::Source>,
     pub(crate) machine: Machine,
     pub(crate) peer: SocketAddr,
     /// The fields of a request to this origin that adds none of its own.
@@ -50,7 +51,7 @@ impl<R: Runtime> Connection<R> {
     ) -> Box<Self> {
         let machine = Machine::new(config.machine.clone(), now);
         Box::new(Connection {
-            stream,
+            stream: Parting(Some(stream)),
             machine,
             peer,
             plain_head: None,
@@ -80,6 +81,57 @@ impl<R: Runtime> Connection<R> {
         let outcome = self.stream.poll_recv(cx, &mut storage);
         loan::give_back(storage);
         matches!(outcome, Poll::Pending)
+    }
+}
+
+/// A stream that says goodbye when it is dropped, where its protocol asks for that: TLS does (RFC 8446 §6.1), so that the
+/// server can tell an end from a cut. What the socket does not take at once stays unsaid: a drop cannot wait.
+pub(crate) struct Parting<S: ArmReadiness>(Option<Stream<S>>);
+
+impl<S: ArmReadiness> Parting<S> {
+    fn peek(&self) -> io::Result<()> {
+        self.0.as_ref().map_or_else(gone, Stream::peek)
+    }
+
+    /// The stream, for whoever has something else to say on it.
+    pub(crate) fn take(mut self) -> Option<Stream<S>> {
+        self.0.take()
+    }
+}
+
+/// Nobody has a `Parting` whose stream was taken.
+#[cold]
+fn gone<T>() -> io::Result<T> {
+    Err(io::ErrorKind::NotConnected.into())
+}
+
+impl<S: ArmReadiness> Drop for Parting<S> {
+    fn drop(&mut self) {
+        #[cfg(feature = "tls")]
+        if let Some(Stream::Tls(tls)) = &mut self.0 {
+            let _ = tls.poll_close_write(&mut Context::from_waker(std::task::Waker::noop()));
+        }
+    }
+}
+
+impl<S: ArmReadiness> ByteStream for Parting<S> {
+    #[inline]
+    fn poll_recv(&mut self, cx: &mut Context<'_>, buf: &mut BytesMut) -> Poll<io::Result<usize>> {
+        self.0.as_mut().map_or_else(|| Poll::Ready(gone()), |stream| stream.poll_recv(cx, buf))
+    }
+
+    #[inline]
+    fn poll_send(&mut self, cx: &mut Context<'_>, data: &[IoSlice<'_>]) -> Poll<io::Result<usize>> {
+        self.0.as_mut().map_or_else(|| Poll::Ready(gone()), |stream| stream.poll_send(cx, data))
+    }
+
+    #[inline]
+    fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.0.as_mut().map_or_else(|| Poll::Ready(gone()), |stream| stream.poll_flush(cx))
+    }
+
+    fn poll_close_write(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.0.as_mut().map_or_else(|| Poll::Ready(gone()), |stream| stream.poll_close_write(cx))
     }
 }
 

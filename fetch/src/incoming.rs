@@ -63,7 +63,7 @@ impl<R: Runtime> Incoming<R> {
     pub(crate) fn into_upgraded(self) -> Option<Upgraded<R>> {
         let exchange = self.exchange.filter(|_| self.upgraded)?;
         let (connection, read) = exchange.into_upgraded()?;
-        Some(Upgraded { stream: connection.stream, read })
+        Some(Upgraded { stream: connection.stream.take()?, read })
     }
 
     fn poll_piece(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, ErrorKind>>> {

@@ -51,6 +51,7 @@ impl<R: Runtime> Call<R> {
             _ => config.http2,
         };
         offered
+            && !self.http1_required
             && *version >= Version::HTTP_11
             && *method != Method::CONNECT
             && !headers.contains_key(UPGRADE)
@@ -77,6 +78,12 @@ impl<R: Runtime> Call<R> {
             if failure.refused == Refused::Yes {
                 // Not asked again for this request; those who are on it stay, and others may come.
                 refused.push(shared);
+            }
+            if failure.wants_http1() && key.origin.scheme.is_encrypted() && !self.parts.body.is_used_up() {
+                // It did not look at the request, then (RFC 9113 §7, HTTP_1_1_REQUIRED).
+                self.http1_required = true;
+                self.notify(Notice::Retry);
+                return self.ask().await;
             }
             let stale = failure.lost && reused.0 && self.is_idempotent();
             let unprocessed = !failure.processed && (failure.refused != Refused::No || failure.lost);

@@ -120,6 +120,18 @@ pub(crate) struct Failure {
     pub(crate) lost: bool,
 }
 
+impl Failure {
+    /// Whether the server takes the request over HTTP/1.1 only.
+    pub(super) fn wants_http1(&self) -> bool {
+        const REQUIRED: Reason = Reason::Http11Required;
+        match &self.kind {
+            ErrorKind::Http2Stream(error) => *error == StreamError::Reset(REQUIRED),
+            ErrorKind::Http2(Fault::GoAway { reason, .. }) => *reason == REQUIRED,
+            _ => false,
+        }
+    }
+}
+
 /// Whether a server refused a stream, and what that says about its connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Refused {
@@ -254,8 +266,10 @@ impl<R: Runtime> Hub<R> {
         self.mailboxes.remove(&stream);
         self.idle_since = now;
         self.used = true;
-        self.machine.finished(stream);
-        shared.turn(self, now);
+        if self.ended.is_none() {
+            self.machine.finished(stream);
+            shared.turn(self, now);
+        }
         self.call_all |= self.openers > 0;
         self.mailboxes.is_empty()
     }

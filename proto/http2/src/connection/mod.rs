@@ -404,7 +404,9 @@ impl Connection {
 
     /// A fault of the peer: says GOAWAY with the reason, and seals the machine.
     fn fail(&mut self, error: Error) {
-        self.say_goaway(error.reason(), &[]);
+        // What the peer blamed us for is not ours to blame it for.
+        let reason = if let Error::GoAway { .. } = error { Reason::NoError } else { error.reason() };
+        self.say_goaway(reason, &[]);
         self.end_with(error);
     }
 
