@@ -8,7 +8,7 @@ use std::task::{Context, Poll, ready};
 
 use http::header::{EXPECT, HOST};
 use http::{HeaderMap, HeaderValue, Method, Version};
-use hyperman_http1::{Error as Fault, PreparedFields};
+use hyperman_http1::{Error as Fault, Misuse, PreparedFields};
 use hyperman_transport::{Runtime, Socket};
 use url::{Host, Url};
 
@@ -85,6 +85,10 @@ pub(crate) async fn run<R: Runtime>(
         (Some(fault), _) => return Err(fault),
         (None, None) => return Err(ErrorKind::Url(UrlFault::NoHost).into()),
     };
+    if parts.method == Method::TRACE && !parts.body.is_empty() {
+        // RFC 9110 §9.3.8: a TRACE request has no content.
+        return Err(Error::new(ErrorKind::Request(Misuse::ConflictingFraming)).about(&url));
+    }
     let deadline = Deadline::after(&client.runtime, parts.timeout);
     let mut call = Call { client, deadline, parts, url, http1_required: false };
     let mut followed = 0;

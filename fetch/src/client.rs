@@ -159,7 +159,7 @@ impl Config {
         defaults.insert(USER_AGENT, HeaderValue::from_static(AGENT));
         defaults.insert(ACCEPT, HeaderValue::from_static("*/*"));
         Config {
-            machine: Arc::default(),
+            machine: machine(Limits { body: u64::MAX, ..Limits::default() }),
             http2_machine: Arc::new(hyperman_http2::Config::client()),
             http2: true,
             http2_prior_knowledge: false,
@@ -176,6 +176,11 @@ impl Config {
             tls: crate::tls::Settings::default(),
         }
     }
+}
+
+/// How answers of HTTP/1 are read. Whoever is no proxy has to take folded field lines (RFC 9112 §5.2).
+fn machine(limits: Limits) -> Arc<ClientConfig> {
+    Arc::new(ClientConfig { limits, unfold: true })
 }
 
 /// Sets a [`Client`] up.
@@ -296,8 +301,7 @@ impl<R: Runtime> ClientBuilder<R> {
 
     /// The client.
     pub fn build(self) -> Client<R> {
-        let machine = ClientConfig { limits: self.limits, ..ClientConfig::default() };
-        let config = Config { machine: Arc::new(machine), ..self.config };
+        let config = Config { machine: machine(self.limits), ..self.config };
         let (pool, multiplexed) = (Pool::shared(self.pool.clone()), Directory::shared(self.pool));
         Client { inner: Inner::shared(self.runtime, pool, multiplexed, Arc::new(config)) }
     }

@@ -74,7 +74,12 @@ pub(crate) fn follow(status: StatusCode, answer: &HeaderMap, hop: &mut Hop<'_>) 
     let Some((_, change)) = METHODS.iter().find(|(redirect, _)| *redirect == status) else {
         return Ok(Follow::No);
     };
-    let Some(location) = answer.get(LOCATION) else { return Ok(Follow::No) };
+    let mut locations = answer.get_all(LOCATION).iter();
+    let Some(location) = locations.next() else { return Ok(Follow::No) };
+    if locations.any(|other| other != location) {
+        // Somebody else may take another one of them.
+        return Err(ErrorKind::Redirect(RedirectFault::BadLocation));
+    }
     let next = resolve(hop.url, location)?;
     let to_get = match change {
         Change::Keep => false,
@@ -236,6 +241,19 @@ mod tests {
             let mut request = Request::new(Method::GET, "http://a/");
             let outcome = request.follow(302, location);
             assert!(matches!(outcome, Err(ErrorKind::SchemeNotSupported(_))), "{location:?}");
+        }
+    }
+
+    #[test]
+    fn two_locations_are_none() {
+        for (second, good) in [("/x", true), ("/y", false)] {
+            let mut answer = HeaderMap::new();
+            answer.append(LOCATION, HeaderValue::from_static("/x"));
+            answer.append(LOCATION, HeaderValue::from_static(second));
+            let Request { mut method, mut url, mut headers, referer } =
+                Request::new(Method::GET, "http://a/");
+            let mut hop = Hop { method: &mut method, url: &mut url, headers: &mut headers, referer };
+            assert_eq!(follow(StatusCode::FOUND, &answer, &mut hop).is_ok(), good);
         }
     }
 

@@ -18,6 +18,7 @@ on_every_loop! {
     a_connection_is_kept_and_used_again
     head_and_empty_answers_have_no_body
     bodies_are_framed_and_typed
+    a_trace_has_no_body
     queries_are_appended
     chunked_answers_with_trailers
     an_answer_that_ends_with_the_connection
@@ -126,6 +127,13 @@ async fn bodies_are_framed_and_typed<R: Runtime>(runtime: R) {
     ] {
         assert_eq!(request.send().await.expect("an answer").status(), 200);
     }
+}
+
+async fn a_trace_has_no_body<R: Runtime>(runtime: R) {
+    // Nobody listens: it fails before there is a connection (RFC 9110 §9.3.8).
+    let request = Client::new(runtime).request(Method::TRACE, "http://127.0.0.1:1/").body("x");
+    let error = request.send().await.expect_err("refused");
+    assert!(error.is_request() && !error.request_may_have_been_processed(), "{error:?}");
 }
 
 async fn queries_are_appended<R: Runtime>(runtime: R) {

@@ -116,6 +116,8 @@ pub(crate) enum HostField {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Facts {
     pub(crate) content_length: Option<u64>,
+    /// Content-Length is a list of one number again and again.
+    length_list: bool,
     pub(crate) transfer: TransferCoding,
     pub(crate) expect: Expectation,
     pub(crate) host: HostField,
@@ -131,7 +133,7 @@ pub(crate) struct Facts {
 
 impl Facts {
     /// Takes one field into account. `name` is as it came, in any case; `value` is trimmed. Equal Content-Length lines
-    /// are one (RFC 9112 §6.3 item 5); a list within a line is refused.
+    /// are one, and so are equal elements of a line where it is an answer's (RFC 9112 §6.3 item 5).
     #[inline]
     pub(crate) fn note(&mut self, name: &[u8], value: &[u8]) -> Result<(), Error> {
         match name.len() {
@@ -178,12 +180,31 @@ impl Facts {
     }
 
     fn note_length(&mut self, value: &[u8]) -> Result<(), Error> {
-        let length = decimal(value).ok_or_else(|| Error::InvalidContentLength(Excerpt::of(value)))?;
+        let invalid = || Error::InvalidContentLength(Excerpt::of(value));
+        let length = match decimal(value) {
+            Some(length) => length,
+            None => {
+                let mut lengths = list(value).map(decimal);
+                let first = lengths.next().flatten().ok_or_else(invalid)?;
+                for other in lengths {
+                    if other.ok_or_else(invalid)? != first {
+                        return Err(Error::ConflictingContentLength);
+                    }
+                }
+                self.length_list = true;
+                first
+            }
+        };
         if self.content_length.is_some_and(|earlier| earlier != length) {
             return Err(Error::ConflictingContentLength);
         }
         self.content_length = Some(length);
         Ok(())
+    }
+
+    /// The one number of a Content-Length that is a list.
+    pub(crate) fn listed_length(&self) -> Option<u64> {
+        self.content_length.filter(|_| self.length_list)
     }
 
     fn note_transfer(&mut self, value: &[u8]) {
@@ -213,6 +234,10 @@ impl Facts {
     /// How the body of a request is framed. A request without framing has none.
     #[inline]
     pub(crate) fn request_body(&self, http11: bool) -> Result<BodyLength, Error> {
+        if self.length_list {
+            // Somebody before us may have taken the first number and somebody behind us the last (S04).
+            return Err(Error::InvalidContentLength(Excerpt::of(b"a list")));
+        }
         match (self.transfer, self.content_length) {
             (TransferCoding::None, None | Some(0)) => Ok(BodyLength::Empty),
             (TransferCoding::None, Some(length)) => Ok(BodyLength::Known(length)),

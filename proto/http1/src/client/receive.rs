@@ -137,6 +137,9 @@ impl Client {
         if matches!(body, BodyLength::Known(length) if length > self.config.limits.body) {
             return Err(Error::BodyTooLarge);
         }
+        if let Some(length) = facts.listed_length() {
+            headers.insert(CONTENT_LENGTH, length.into());
+        }
         let mut persist = facts.persists(line.http11) && body != BodyLength::UntilClose;
         if facts.transfer != TransferCoding::None {
             // RFC 9112 §6.3: the coding wins. Whoever sent both, or sent it in HTTP/1.0, may see the end of this
