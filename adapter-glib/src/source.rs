@@ -1,52 +1,49 @@
 //! A socket that a GLib main context watches.
 
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
-use std::task::{Context, Poll, Waker};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
 
 use bytes::BytesMut;
-use glib::{ControlFlow, IOCondition};
+use hyperman_transport::readiness::uninterrupted;
 use hyperman_transport::{ArmReadiness, Interest, stream};
 
-use crate::GlibRuntime;
-use crate::alarm::Alarm;
+use crate::driver::Driver;
 
-/// A socket and its GLib sources: one for each interest that a task waits for.
+/// A registered socket. Dropping it deregisters, then closes.
 #[derive(Debug)]
 pub struct GlibSource {
-    // Fields are dropped in this order: the GLib sources are gone before their descriptor closes.
-    read: Alarm,
-    write: Alarm,
+    driver: Arc<Driver>,
+    key: usize,
     socket: OwnedFd,
-    runtime: GlibRuntime,
-    /// The last receive left the socket empty, and nothing has been armed since.
-    drained: bool,
 }
 
 impl GlibSource {
-    pub(crate) fn new(runtime: GlibRuntime, socket: OwnedFd) -> Self {
-        GlibSource { read: Alarm::default(), write: Alarm::default(), socket, runtime, drained: false }
+    pub(crate) fn register(driver: &Arc<Driver>, socket: OwnedFd) -> io::Result<Self> {
+        let key = driver.register(socket.as_fd())?;
+        Ok(GlibSource { driver: Arc::clone(driver), key, socket })
     }
 
-    /// A level-triggered source reports what came before it was there, so that arming after an attempt loses nothing.
-    fn arm(&mut self, interest: Interest, waker: &Waker) {
-        let (alarm, condition) = match interest {
-            Interest::Read => (&mut self.read, IOCondition::IN),
-            Interest::Write => (&mut self.write, IOCondition::OUT),
-        };
-        if alarm.rewire(waker) {
-            return;
-        }
-        let (runtime, number) = (&self.runtime, self.socket.as_raw_fd());
-        alarm.set(waker, |waiting| {
-            let fire = move |_, _| {
-                waiting.wake();
-                ControlFlow::Break
-            };
-            let source = glib_unix::fd_source_new(number, condition, None, runtime.priority, fire);
-            runtime.attach(&source);
-            source
+    /// Takes what is known of the direction's readiness: an event that comes during the attempt is not taken with it.
+    /// If nothing is known, `cx` will be woken.
+    fn poll_take(&self, interest: Interest, cx: &mut Context<'_>) -> Poll<()> {
+        let (readiness, replaced) = self.driver.with(self.key, interest, |direction| {
+            if !std::mem::replace(&mut direction.blocked, true) {
+                return (Poll::Ready(()), None);
+            }
+            match &direction.waker {
+                Some(waker) if waker.will_wake(cx.waker()) => (Poll::Pending, None),
+                _ => (Poll::Pending, direction.waker.replace(cx.waker().clone())),
+            }
         });
+        drop(replaced);
+        readiness
+    }
+
+    /// After an attempt that has not blocked: whether the next one would.
+    fn put_back(&self, interest: Interest, drained: bool) {
+        self.driver.with(self.key, interest, |direction| direction.blocked &= drained && !direction.ended);
     }
 }
 
@@ -63,14 +60,16 @@ impl ArmReadiness for GlibSource {
         cx: &mut Context<'_>,
         mut attempt: impl FnMut(BorrowedFd<'_>) -> io::Result<T>,
     ) -> Poll<io::Result<T>> {
+        self.driver.with(self.key, interest, |direction| direction.blocked = true);
         loop {
-            match attempt(self.socket.as_fd()) {
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            match uninterrupted(|| attempt(self.socket.as_fd())) {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                    self.arm(interest, cx.waker());
-                    return Poll::Pending;
+                    ready!(self.poll_take(interest, cx))
                 }
-                outcome => return Poll::Ready(outcome),
+                outcome => {
+                    self.put_back(interest, false);
+                    return Poll::Ready(outcome);
+                }
             }
         }
     }
@@ -80,18 +79,22 @@ impl ArmReadiness for GlibSource {
         if spare == 0 {
             return Poll::Ready(Err(io::ErrorKind::InvalidInput.into()));
         }
-        if self.drained {
-            self.drained = false;
-            self.arm(Interest::Read, cx.waker());
-            return Poll::Pending;
+        loop {
+            ready!(self.poll_take(Interest::Read, cx));
+            match uninterrupted(|| stream::recv(self.socket.as_fd(), buf)) {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                outcome => {
+                    let drained = outcome.as_ref().is_ok_and(|received| (1..spare).contains(received));
+                    self.put_back(Interest::Read, drained);
+                    return Poll::Ready(outcome);
+                }
+            }
         }
-        // Armed and not yet woken: the context would have told of bytes.
-        if self.read.rewire(cx.waker()) {
-            return Poll::Pending;
-        }
-        let received = self.arm_readiness(Interest::Read, cx, |socket| stream::recv(socket, buf));
-        // The end of the file (0) is found again by every later receive.
-        self.drained = matches!(received, Poll::Ready(Ok(length)) if 0 < length && length < spare);
-        received
+    }
+}
+
+impl Drop for GlibSource {
+    fn drop(&mut self) {
+        self.driver.deregister(self.key, self.socket.as_fd());
     }
 }

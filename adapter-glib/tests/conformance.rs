@@ -1,5 +1,7 @@
 //! The suite of the contract, on the default context and on one of the thread's own.
 
+#![allow(clippy::expect_used)] // a test fails where it panics
+
 use glib::MainContext;
 use hyperman_glib::GlibRuntime;
 use hyperman_transport::conformance::{Harness, run};
@@ -11,7 +13,7 @@ impl Harness for Default {
 
     fn block_on(&self, case: impl AsyncFnOnce(GlibRuntime)) {
         let context = MainContext::default();
-        context.block_on(case(GlibRuntime::new(context.clone())));
+        context.block_on(case(GlibRuntime::new(context.clone()).expect("descriptors are free")));
     }
 }
 
@@ -22,7 +24,7 @@ impl Harness for Own {
 
     fn block_on(&self, case: impl AsyncFnOnce(GlibRuntime)) {
         let context = MainContext::new();
-        context.block_on(case(GlibRuntime::new(context.clone())));
+        context.block_on(case(GlibRuntime::new(context.clone()).expect("descriptors are free")));
     }
 }
 

@@ -34,7 +34,7 @@ use async_executor::{Executor, LocalExecutor};
 use hyperman_transport::{Runtime, Spawn};
 
 pub use source::SmolSource;
-pub use timer::SmolTimer;
+pub use timer::{ReactorAlarm, SmolTimer};
 
 /// An [`Executor`] and async-io as a loop; tasks must be `Send`.
 #[derive(Clone, Debug)]
@@ -107,7 +107,7 @@ macro_rules! runtime_on_async_io {
             }
 
             fn timer(&self) -> SmolTimer {
-                SmolTimer::new()
+                SmolTimer::new(ReactorAlarm::new())
             }
 
             fn now(&self) -> Instant {

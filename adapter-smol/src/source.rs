@@ -13,6 +13,7 @@ use std::task::{Context, Poll, ready};
 
 use async_io::Async;
 use bytes::BytesMut;
+use hyperman_transport::readiness::uninterrupted;
 use hyperman_transport::{ArmReadiness, Interest, stream};
 
 /// A registered socket. Dropping it deregisters, then closes.
@@ -57,8 +58,7 @@ impl ArmReadiness for SmolSource {
             self.read = ReadState::Unknown;
         }
         loop {
-            match attempt(self.registration.as_fd()) {
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            match uninterrupted(|| attempt(self.registration.as_fd())) {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                     // Ready at once for an event that an earlier call was woken by.
                     ready!(match interest {
@@ -89,8 +89,7 @@ impl ArmReadiness for SmolSource {
                 ReadState::Armed => armed = self.registration.poll_readable(cx)?.is_pending(),
             }
             self.read = ReadState::Unknown;
-            match stream::recv(self.registration.as_fd(), buf) {
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            match uninterrupted(|| stream::recv(self.registration.as_fd(), buf)) {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                     self.read = if armed { ReadState::Armed } else { ReadState::Drained };
                     if armed {

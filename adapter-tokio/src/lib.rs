@@ -32,7 +32,7 @@ use hyperman_transport::{Runtime, Spawn};
 use tokio::runtime::Handle;
 
 pub use source::TokioSource;
-pub use timer::TokioTimer;
+pub use timer::{TokioTimer, WheelAlarm};
 
 /// A tokio runtime as a loop; tasks must be `Send`.
 #[derive(Clone, Debug)]
@@ -67,7 +67,7 @@ impl Runtime for TokioRuntime {
     }
 
     fn timer(&self) -> TokioTimer {
-        TokioTimer::new(self.handle.clone())
+        TokioTimer::new(WheelAlarm::new(self.handle.clone()))
     }
 
     fn now(&self) -> Instant {

@@ -11,6 +11,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::task::{Context, Poll, ready};
 
 use bytes::BytesMut;
+use hyperman_transport::readiness::uninterrupted;
 use hyperman_transport::{ArmReadiness, Interest, stream};
 use tokio::net::TcpStream;
 
@@ -59,7 +60,7 @@ impl TokioSource {
             let mut last = None;
             let outcome = self.registration.try_io(tokio_interest, || {
                 attempted = true;
-                match uninterrupted(&mut attempt, self.registration.as_fd())? {
+                match uninterrupted(|| attempt(self.registration.as_fd()))? {
                     Outcome::Done(done) => Ok(done),
                     Outcome::Last(done) => {
                         last = Some(done);
@@ -73,7 +74,7 @@ impl TokioSource {
                 outcome => return Poll::Ready(outcome),
             }
             if !attempted && (always || !*tracked) {
-                match uninterrupted(&mut attempt, self.registration.as_fd()) {
+                match uninterrupted(|| attempt(self.registration.as_fd())) {
                     Ok(Outcome::Done(done)) => return Poll::Ready(Ok(done)),
                     Ok(Outcome::Last(done)) => last = Some(done),
                     Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
@@ -132,19 +133,5 @@ impl ArmReadiness for TokioSource {
             let sent = stream::send(socket, data)?;
             Ok(if sent == offered { Outcome::Done(sent) } else { Outcome::Last(sent) })
         })
-    }
-}
-
-/// Runs `attempt` until no signal interrupts it.
-#[inline]
-fn uninterrupted<T>(
-    mut attempt: impl FnMut(BorrowedFd<'_>) -> io::Result<T>,
-    socket: BorrowedFd<'_>,
-) -> io::Result<T> {
-    loop {
-        match attempt(socket) {
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            outcome => return outcome,
-        }
     }
 }

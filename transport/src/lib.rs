@@ -6,10 +6,12 @@
 //! * [`connect`]: non-blocking connect, TCP and Unix.
 //! * `conformance` (feature of that name): the suite that every loop must pass.
 //! * `tls`: TLS over any [`ByteStream`], with the feature `tls`.
+//! * [`alarm`]: [`LazyTimer`](alarm::LazyTimer), what the adapters to other people's loops make their timers of.
 //! * [`loan`]: receive and send storage that belongs to the thread, so that an idle connection holds none.
 //!
 //! No protocol is spoken here, and no thread is started.
 
+pub mod alarm;
 #[cfg(feature = "conformance")]
 pub mod conformance;
 pub mod connect;

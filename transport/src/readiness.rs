@@ -106,3 +106,17 @@ pub trait Spawn<F: Future<Output = ()>> {
     /// Starts `future` as a task of its own. It runs until it is ready or the loop ends.
     fn spawn(&self, future: F);
 }
+
+/// Runs `attempt` until no signal interrupts it.
+///
+/// # Errors
+/// Whatever `attempt` fails with, `Interrupted` excepted.
+#[inline]
+pub fn uninterrupted<T>(mut attempt: impl FnMut() -> io::Result<T>) -> io::Result<T> {
+    loop {
+        match attempt() {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            outcome => return outcome,
+        }
+    }
+}

@@ -11,6 +11,9 @@ fn main() -> glib::ExitCode {
     let folder = folder.or_else(|| glib::user_special_dir(glib::UserDirectory::Downloads));
     let folder = gio::File::for_path(folder.unwrap_or_else(glib::home_dir));
     let application = gtk::Application::builder().application_id(gtk_app::ID).build();
-    application.connect_activate(move |application| gtk_app::open(application, &folder).present());
+    application.connect_activate(move |application| match gtk_app::open(application, &folder) {
+        Ok(window) => window.present(),
+        Err(error) => eprintln!("gtk-app: {error}"),
+    });
     application.run_with_args::<&str>(&[])
 }

@@ -1,6 +1,7 @@
 //! The window, and how downloads in it begin and end.
 
 use std::cell::RefCell;
+use std::io;
 use std::rc::{Rc, Weak};
 
 use gtk4::{self as gtk, gdk, gio, glib, pango, prelude::*};
@@ -17,7 +18,11 @@ const LIST_WIDTH: i32 = 480;
 const PICTURE_WIDTH: i32 = 400;
 
 /// A window of `application` that downloads into `folder`. It is not shown yet.
-pub fn open(application: &gtk::Application, folder: &gio::File) -> gtk::ApplicationWindow {
+///
+/// # Errors
+/// When no descriptor is free.
+pub fn open(application: &gtk::Application, folder: &gio::File) -> io::Result<gtk::ApplicationWindow> {
+    let runtime = GlibRuntime::new(glib::MainContext::default())?;
     style();
     let window = gtk::ApplicationWindow::builder()
         .application(application)
@@ -26,7 +31,7 @@ pub fn open(application: &gtk::Application, folder: &gio::File) -> gtk::Applicat
         .default_height(580)
         .build();
     let downloads = Rc::new(Downloads {
-        client: Client::new(GlibRuntime::new(glib::MainContext::default())),
+        client: Client::new(runtime),
         folder: folder.clone(),
         rows: RefCell::default(),
         address: gtk::Entry::builder()
@@ -55,7 +60,7 @@ pub fn open(application: &gtk::Application, folder: &gio::File) -> gtk::Applicat
         }
         glib::Propagation::Proceed
     });
-    window
+    Ok(window)
 }
 
 struct Downloads {

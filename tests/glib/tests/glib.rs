@@ -10,7 +10,8 @@ type Rt = hyperman_glib::GlibRuntime;
 
 fn block_on<F: Future>(future: impl FnOnce(Rt) -> F) -> F::Output {
     let context = glib::MainContext::new();
-    context.block_on(future(Rt::new(context.clone())))
+    let runtime = Rt::new(context.clone()).expect("descriptors are free");
+    context.block_on(future(runtime))
 }
 
 fn main() -> ExitCode {

@@ -45,7 +45,8 @@ fn main() {
     application.connect_activate({
         let (done, folder) = (Rc::clone(&done), folder.clone());
         move |application| {
-            let window = gtk_app::open(application, &gio::File::for_path(&folder));
+            let window =
+                gtk_app::open(application, &gio::File::for_path(&folder)).expect("descriptors are free");
             window.present();
             let (done, folder, site) = (Rc::clone(&done), folder.clone(), Rc::clone(&site));
             glib::spawn_future_local(async move {
