@@ -10,10 +10,11 @@ mod client;
 mod pipeline;
 mod plan;
 mod service;
+mod streams;
 mod world;
 
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use hyperman_loop::{Backend, Loop};
@@ -26,6 +27,10 @@ const SEEDS: u64 = 1_000;
 /// How many threads try them: as many as the smallest machine has cores.
 const THREADS: u64 = 2;
 
+/// How many connections of broken streams there are, one for each thread, and how many streams each breaks.
+const STREAM_SEEDS: u64 = THREADS;
+const BROKEN_STREAMS: u32 = 10_000;
+
 /// The cases count the descriptors of the process, so they run one after the other.
 static ALONE: Mutex<()> = Mutex::new(());
 
@@ -37,21 +42,26 @@ fn descriptors() -> usize {
     std::fs::read_dir("/proc/self/fd").expect("the list of descriptors").count()
 }
 
-/// Fails the process with the command that replays the seed, unless the seed ends first.
-fn replay(seed: u64, failure: &str) -> String {
-    format!(
-        "{failure}\n\nreplay with: HYPERMAN_CHAOS_SEED={seed} cargo test -p hyperman-tests --test chaos seeds -- --nocapture"
-    )
+/// One after the other, also after one has failed.
+fn alone() -> MutexGuard<'static, ()> {
+    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// What is told of a seed that failed: why, and the command that replays it.
+fn replay(seed: u64, case: &str, failure: &str) -> String {
+    let command = format!("cargo test -p hyperman-tests --test chaos {case} -- --nocapture");
+    format!("{failure}\n\nreplay with: HYPERMAN_CHAOS_SEED={seed} {command}")
 }
 
 #[test]
 fn seeds() {
-    let _alone = ALONE.lock();
+    let _alone = alone();
     let before = descriptors();
     if let Some(seed) = number("HYPERMAN_CHAOS_SEED") {
         println!(
             "{:#?}",
-            world::run(seed, Backend::Epoll).unwrap_or_else(|failure| panic!("{}", replay(seed, &failure)))
+            world::run(seed, Backend::Epoll)
+                .unwrap_or_else(|failure| panic!("{}", replay(seed, "seeds", &failure)))
         );
         assert_eq!(descriptors(), before, "descriptors leak");
         return;
@@ -72,7 +82,7 @@ fn seeds() {
                     let report = report.unwrap_or_else(|failure| {
                         // Nobody else begins another one.
                         next.store(seeds, Ordering::SeqCst);
-                        panic!("{}", replay(seed, &failure))
+                        panic!("{}", replay(seed, "seeds", &failure))
                     });
                     totals.lock().expect("lock").add(&report);
                 }
@@ -89,9 +99,37 @@ fn seeds() {
     }
 }
 
+/// Each seed is one connection, whose streams end badly thousands of times.
+#[test]
+fn ten_thousand_broken_streams_leave_both_windows_as_they_were() {
+    let _alone = alone();
+    let replayed = number("HYPERMAN_CHAOS_SEED");
+    let seeds: Vec<u64> = replayed.map_or_else(|| (0..STREAM_SEEDS).collect(), |seed| vec![seed]);
+    let begun = Instant::now();
+    let all = std::thread::scope(|scope| {
+        let run = |seed| (seed, scope.spawn(move || streams::run(seed, BROKEN_STREAMS, Backend::Epoll)));
+        let running: Vec<_> = seeds.iter().map(|seed| run(*seed)).collect();
+        let ended = |(seed, run): (u64, std::thread::ScopedJoinHandle<'_, Result<streams::Ends, String>>)| {
+            let ends = run.join().expect("a thread");
+            ends.unwrap_or_else(|failure| panic!("{}", replay(seed, "ten_thousand", &failure)))
+        };
+        running.into_iter().map(ended).collect::<Vec<_>>()
+    });
+    for ends in &all {
+        println!("chaos: streams of one connection by their ends: {ends:?}");
+        let count =
+            |how: &str| ends.iter().filter(|(end, _)| end.contains(how)).map(|(_, count)| count).sum::<u32>();
+        // What is to be shown did happen.
+        for how in ["cancelled", "reset", "refused", "well"] {
+            assert!(count(how) > BROKEN_STREAMS / 20, "{how}: {ends:?}");
+        }
+    }
+    println!("chaos: {} connections in {:?}", all.len(), begun.elapsed());
+}
+
 #[test]
 fn every_backend_gets_some() {
-    let _alone = ALONE.lock();
+    let _alone = alone();
     let before = descriptors();
     for backend in Backend::available() {
         for seed in 0..25 {
@@ -105,7 +143,7 @@ fn every_backend_gets_some() {
 
 #[test]
 fn the_clock_turns_by_itself_and_in_order() {
-    let _alone = ALONE.lock();
+    let _alone = alone();
     let begun = Instant::now();
     let event_loop = Loop::new().expect("a loop");
     let chaos = Chaos::new(event_loop.handle(), 1, Troubles::default());
