@@ -176,6 +176,12 @@ impl Handle {
         drop(readiness);
     }
 
+    /// Whether the kernel reports every change by itself.
+    #[inline]
+    pub(crate) fn is_edge_triggered(&self) -> bool {
+        self.core.edge_triggered
+    }
+
     /// Asks for a report, where the kernel does not report by itself.
     #[inline]
     pub(crate) fn arm(&self, fd: BorrowedFd<'_>, key: Key, interest: Interest) -> io::Result<()> {

@@ -47,6 +47,12 @@ impl Readiness {
         self.flags.set(self.flags.get() | READER_WAITS);
     }
 
+    /// Whether somebody waits for a read, and the socket has nothing for them.
+    #[inline]
+    pub(crate) fn reader_is_waiting(&self) -> bool {
+        self.flags.get() & (READER_WAITS | Ready::READ) == READER_WAITS
+    }
+
     /// Somebody waits for a write.
     #[inline]
     pub(crate) fn writer_waits(&self) {

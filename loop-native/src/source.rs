@@ -63,6 +63,22 @@ impl Source {
             Err(error) => Poll::Ready(Err(error)),
         }
     }
+
+    #[cold]
+    fn not_received(
+        &mut self,
+        error: io::Error,
+        cx: &mut Context<'_>,
+        buf: &mut BytesMut,
+    ) -> Poll<io::Result<usize>> {
+        match error.kind() {
+            ErrorKind::WouldBlock => self.blocked(Interest::Read, cx),
+            ErrorKind::Interrupted => {
+                self.arm_readiness(Interest::Read, cx, |socket| stream::recv(socket, buf))
+            }
+            _ => Poll::Ready(Err(error)),
+        }
+    }
 }
 
 impl ArmReadiness for Source {
@@ -90,15 +106,26 @@ impl ArmReadiness for Source {
                 Err(error) => Poll::Ready(Err(error)),
             };
         }
-        let received = self.arm_readiness(Interest::Read, cx, |socket| stream::recv(socket, buf));
-        if let Poll::Ready(Ok(received)) = received {
-            // The kernel had no more than that. What comes later is a new event, and wakes us. The end of the file may
-            // stand behind already, and its event may be one that we have seen.
-            if received < spare && !self.readiness.is(Ready::MORE_BEHIND) {
-                self.readiness.clear(Ready::READ);
+        let received = match stream::recv(self.fd.as_fd(), buf) {
+            Ok(received) => received,
+            Err(error) => return self.not_received(error, cx, buf),
+        };
+        // The kernel had no more than that. What comes later is a new event, and wakes us. The end of the file may stand
+        // behind already, and its event may be one that we have seen.
+        if received < spare && !self.readiness.is(Ready::MORE_BEHIND) {
+            self.readiness.clear(Ready::READ);
+            if self.handle.is_edge_triggered() {
+                // Costs next to nothing, and saves most callers the attempt to read once more.
+                self.readiness.reader.set(cx.waker());
+                self.readiness.reader_waits();
             }
         }
-        received
+        Poll::Ready(Ok(received))
+    }
+
+    #[inline]
+    fn will_wake_to_read(&self) -> bool {
+        self.readiness.reader_is_waiting()
     }
 
     #[inline]

@@ -14,7 +14,7 @@ use tower_service::Service;
 use crate::body::{Body, ConnectionInfo};
 use crate::ends::Ends;
 use crate::gate::{Ticket, Word};
-use crate::h1::{Ending, Http1};
+use crate::h1::{Ending, Http1, Turn};
 use crate::h2::Http2;
 use crate::serve::Security;
 use crate::settings::Settings;
@@ -75,7 +75,7 @@ where
         service: S,
         settings: &Arc<Settings>,
     ) -> Self {
-        let info = Arc::new(ConnectionInfo::cleartext(accepted.peer));
+        let info = ConnectionInfo::cleartext(accepted.peer);
         let ticket = settings.gate.enter();
         let stream = security.secure(accepted.socket);
         Connection {
@@ -83,7 +83,7 @@ where
             armed: None,
             place: Place { settings: Arc::clone(settings), ticket },
             registered: false,
-            ends: Ends { stream, service, settings: Arc::clone(settings), info },
+            ends: Ends::new(stream, service, Arc::clone(settings), info),
             protocol: Protocol::Starting { starting: Starting::new(runtime.now()) },
             runtime,
         }
@@ -104,13 +104,14 @@ impl<F, B> Protocol<F, B> {
         }
     }
 
-    /// One turn. Ready when the connection is over.
+    /// One turn; `None` when another protocol has begun, which wants a turn of its own.
+    #[inline(always)]
     fn poll<A, S>(
         mut self: Pin<&mut Self>,
         ends: &mut Ends<Wire<A>, S>,
         cx: &mut Context<'_>,
         now: Instant,
-    ) -> Poll<()>
+    ) -> Option<Turn>
     where
         A: hyperman_transport::ArmReadiness,
         S: Service<Request<Body>, Response = Response<B>, Future = F>,
@@ -118,48 +119,64 @@ impl<F, B> Protocol<F, B> {
         B: http_body::Body,
         B::Error: std::fmt::Display,
     {
-        loop {
-            let next = match self.as_mut().project() {
-                ProtocolProjection::Http1 { http1 } => match std::task::ready!(http1.poll(ends, cx, now)) {
-                    Ending::Over => return Poll::Ready(()),
-                    Ending::Http2 { machine, received } => {
-                        Protocol::Http2 { http2: Box::new(Http2::new(*machine, &received)) }
-                    }
-                },
-                ProtocolProjection::Http2 { http2 } => return http2.poll(ends, cx, now),
-                ProtocolProjection::Starting { starting } => match starting.poll(ends, cx, now) {
-                    Poll::Pending if starting.is_silent() && ends.settings.gate.word() != Word::Serve => {
-                        return Poll::Ready(());
-                    }
-                    Poll::Pending => return Poll::Pending,
-                    Poll::Ready(Start::Over) => return Poll::Ready(()),
-                    Poll::Ready(Start::Http1(received)) => {
-                        Protocol::Http1 { http1: Http1::new(&ends.settings, received, starting.since()) }
-                    }
-                    Poll::Ready(Start::Http2(received)) => {
-                        let config = Arc::clone(&ends.settings.http2);
-                        let machine = hyperman_http2::Server::new(config, starting.since());
-                        Protocol::Http2 { http2: Box::new(Http2::new(machine, &received)) }
-                    }
-                },
-            };
-            self.set(next);
-            if ends.settings.gate.word() == Word::Drain {
-                self.as_mut().drain();
+        if let ProtocolProjection::Http1 { http1 } = self.as_mut().project() {
+            match http1.poll(ends, cx, now) {
+                Turn::Over => {}
+                turn => return Some(turn),
             }
         }
+        self.poll_others(ends, cx, now)
     }
 
-    fn poll_timeout(&self, settings: &Settings) -> Option<Instant>
+    /// A turn of whatever is not HTTP/1.1, or is so no longer.
+    #[inline(never)]
+    fn poll_others<A, S>(
+        mut self: Pin<&mut Self>,
+        ends: &mut Ends<Wire<A>, S>,
+        cx: &mut Context<'_>,
+        now: Instant,
+    ) -> Option<Turn>
     where
+        A: hyperman_transport::ArmReadiness,
+        S: Service<Request<Body>, Response = Response<B>, Future = F>,
+        S::Error: std::fmt::Display,
         B: http_body::Body,
         B::Error: std::fmt::Display,
     {
-        match self {
-            Protocol::Starting { starting } => Some(starting.deadline(&settings.config)),
-            Protocol::Http1 { http1 } => http1.poll_timeout(),
-            Protocol::Http2 { http2 } => http2.poll_timeout(),
+        let next = match self.as_mut().project() {
+            ProtocolProjection::Http1 { http1 } => match http1.ending() {
+                Ending::Over => return Some(Turn::Over),
+                Ending::Http2 { machine, received } => {
+                    Protocol::Http2 { http2: Box::new(Http2::new(*machine, &received)) }
+                }
+            },
+            ProtocolProjection::Http2 { http2 } => {
+                return Some(match http2.poll(ends, cx, now) {
+                    Poll::Ready(()) => Turn::Over,
+                    Poll::Pending => Turn::Waits(http2.poll_timeout()),
+                });
+            }
+            ProtocolProjection::Starting { starting } => match starting.poll(ends, cx, now) {
+                Poll::Pending if starting.is_silent() && ends.settings.gate.word() != Word::Serve => {
+                    return Some(Turn::Over);
+                }
+                Poll::Pending => return Some(Turn::Waits(Some(starting.deadline(&ends.settings.config)))),
+                Poll::Ready(Start::Over) => return Some(Turn::Over),
+                Poll::Ready(Start::Http1(received)) => {
+                    Protocol::Http1 { http1: Http1::new(&ends.settings, received, starting.since()) }
+                }
+                Poll::Ready(Start::Http2(received)) => {
+                    let config = Arc::clone(&ends.settings.http2);
+                    let machine = hyperman_http2::Server::new(config, starting.since());
+                    Protocol::Http2 { http2: Box::new(Http2::new(machine, &received)) }
+                }
+            },
+        };
+        self.set(next);
+        if ends.settings.gate.word() == Word::Drain {
+            self.drain();
         }
+        None
     }
 }
 
@@ -189,14 +206,14 @@ where
             if this.armed.is_some_and(|armed| armed <= now) {
                 *this.armed = None;
             }
-            if this.protocol.as_mut().poll(this.ends, cx, now).is_ready() {
-                return Poll::Ready(());
-            }
+            let deadline = match this.protocol.as_mut().poll(this.ends, cx, now) {
+                None => continue,
+                Some(Turn::Over) => return Poll::Ready(()),
+                Some(Turn::Waits(None)) => return Poll::Pending,
+                Some(Turn::Waits(Some(deadline))) => deadline,
+            };
             // The timer is armed in place only for an earlier deadline: most move later with every request, and are
             // looked at again when the timer rings.
-            let Some(deadline) = this.protocol.poll_timeout(&this.place.settings) else {
-                return Poll::Pending;
-            };
             if this.armed.is_some_and(|armed| armed <= deadline) {
                 return Poll::Pending;
             }

@@ -38,7 +38,10 @@ pub(crate) fn take(now: Instant) -> Box<Desk> {
 
 /// Puts the desk back for the next connection of this thread.
 #[inline]
-pub(crate) fn give_back(desk: Box<Desk>) {
+pub(crate) fn give_back(mut desk: Box<Desk>) {
+    // Bytes of one connection must never be there for the next one.
+    desk.loan.read.clear();
+    desk.loan.write.clear();
     let _ = DESK.try_with(|place| place.set(Some(desk)));
 }
 

@@ -18,9 +18,30 @@ pub(crate) struct Ends<IO, S> {
     pub(crate) service: S,
     pub(crate) settings: Arc<Settings>,
     pub(crate) info: Arc<ConnectionInfo>,
+    /// Whether a request is handed on as it came: there is nothing to be checked about it, and nothing to be added.
+    unadorned: bool,
 }
 
 impl<IO, S> Ends<IO, S> {
+    /// The ends of a connection that is not, or not yet, encrypted.
+    pub(crate) fn new(stream: IO, service: S, settings: Arc<Settings>, info: ConnectionInfo) -> Self {
+        let mut ends = Ends { stream, service, settings, info: Arc::new(info), unadorned: false };
+        ends.unadorned = ends.adds_nothing();
+        ends
+    }
+
+    /// More is known of the connection.
+    #[cfg(feature = "tls")]
+    pub(crate) fn learn(&mut self, info: ConnectionInfo) {
+        self.info = Arc::new(info);
+        self.unadorned = self.adds_nothing();
+    }
+
+    fn adds_nothing(&self) -> bool {
+        let config = &self.settings.config;
+        !config.connection_extension && !config.interim_extension && !self.info.is_encrypted()
+    }
+
     /// Whether the request is for a host that this connection's handshake was not for: one with a TLS configuration of
     /// its own, whose client certificates may be checked differently (S81). The answer is 421 (RFC 9110 §15.5.20).
     #[inline]
@@ -37,11 +58,16 @@ impl<IO, S> Ends<IO, S> {
     /// Adds to a request what the owner wants it to carry, and gives the other end of its [`Interim`].
     #[inline]
     pub(crate) fn extend(&self, request: &mut Request<Body>) -> Option<Interim> {
-        let config = &self.settings.config;
-        if !config.connection_extension && !config.interim_extension && !self.info.is_encrypted() {
+        if self.is_unadorned() {
             return None;
         }
         self.extend_slowly(request)
+    }
+
+    /// Whether a request is handed on as it came.
+    #[inline]
+    pub(crate) fn is_unadorned(&self) -> bool {
+        self.unadorned
     }
 
     #[inline(never)]

@@ -35,6 +35,10 @@ pub(crate) enum Outcome<B> {
     Failed,
 }
 
+/// What a body gives when it is polled.
+pub(crate) type PolledFrame<B> =
+    Poll<Option<Result<Frame<<B as http_body::Body>::Data>, <B as http_body::Body>::Error>>>;
+
 /// What came out of the answer's body.
 pub(crate) enum Piece {
     /// Bytes.
@@ -178,15 +182,18 @@ impl<F, B> Exchange<F, B> {
         B: http_body::Body,
         B::Error: std::fmt::Display,
     {
-        let ExchangeProjection::Answering { body } = self.project() else { return Poll::Pending };
-        match body.poll_frame(cx) {
-            Poll::Pending => Poll::Pending,
-            Poll::Ready(None) => Poll::Ready(Piece::End),
-            Poll::Ready(Some(Ok(frame))) => Poll::Ready(piece(frame)),
-            Poll::Ready(Some(Err(error))) => {
-                log_broken_body(&error);
-                Poll::Ready(Piece::Failed)
-            }
+        self.poll_frame_unguarded(cx).map(piece)
+    }
+
+    /// The same, with the piece as the body gives it, which [`piece`] makes use of.
+    #[inline]
+    pub(crate) fn poll_frame_unguarded(self: Pin<&mut Self>, cx: &mut Context<'_>) -> PolledFrame<B>
+    where
+        B: http_body::Body,
+    {
+        match self.project() {
+            ExchangeProjection::Answering { body } => body.poll_frame(cx),
+            _ => Poll::Pending,
         }
     }
 
@@ -220,8 +227,17 @@ fn log_broken_body(error: &dyn std::fmt::Display) {
     tracing::warn!("an answer's body failed: {error}");
 }
 
+/// What a body's next frame, or its end, is for the connection.
 #[inline]
-fn piece<D: Buf>(frame: Frame<D>) -> Piece {
+pub(crate) fn piece<D: Buf, E: std::fmt::Display>(frame: Option<Result<Frame<D>, E>>) -> Piece {
+    let frame = match frame {
+        None => return Piece::End,
+        Some(Ok(frame)) => frame,
+        Some(Err(error)) => {
+            log_broken_body(&error);
+            return Piece::Failed;
+        }
+    };
     match frame.into_data() {
         Ok(mut data) => {
             let length = data.remaining();

@@ -142,7 +142,7 @@ fn shake<A: ArmReadiness, S>(ends: &mut Ends<Wire<A>, S>, cx: &mut Context<'_>) 
             let info = stream.info().cloned();
             let http2 = info.as_ref().and_then(|info| info.alpn()) == Some(b"h2");
             let peer = ends.info.peer.clone();
-            ends.info = std::sync::Arc::new(crate::body::ConnectionInfo { peer, tls: info });
+            ends.learn(crate::body::ConnectionInfo { peer, tls: info });
             Poll::Ready(Shaken::Protocol(http2))
         }
         Err(error) => {

@@ -17,7 +17,7 @@ pub(crate) enum Wire<S: ArmReadiness> {
 }
 
 impl<S: ArmReadiness> ByteStream for Wire<S> {
-    #[inline]
+    #[inline(always)]
     fn poll_recv(&mut self, cx: &mut Context<'_>, buf: &mut BytesMut) -> Poll<io::Result<usize>> {
         match self {
             Wire::Plain(socket) => socket.poll_recv(cx, buf),
@@ -32,6 +32,16 @@ impl<S: ArmReadiness> ByteStream for Wire<S> {
     }
 
     #[inline]
+    fn will_wake_to_read(&self) -> bool {
+        match self {
+            Wire::Plain(socket) => socket.will_wake_to_read(),
+            // What was decrypted already may be more than what was taken.
+            #[cfg(feature = "tls")]
+            Wire::Tls(_) => false,
+        }
+    }
+
+    #[inline(always)]
     fn poll_send(&mut self, cx: &mut Context<'_>, data: &[IoSlice<'_>]) -> Poll<io::Result<usize>> {
         match self {
             Wire::Plain(socket) => socket.poll_send(cx, data),

@@ -57,6 +57,14 @@ pub trait ArmReadiness: AsFd + Unpin {
         self.arm_readiness(Interest::Read, cx, |socket| crate::stream::recv(socket, buf))
     }
 
+    /// Whether the last [`poll_recv`](Self::poll_recv) has drained the socket and armed the loop as well, for the waker
+    /// that it was given: then the next one would be pending, and need not be called to find that out. A loop that does
+    /// not keep account of this says no.
+    #[inline]
+    fn will_wake_to_read(&self) -> bool {
+        false
+    }
+
     /// Sends the slices in order and says how many bytes the kernel took, at least one when any slice is not empty.
     /// Never raises `SIGPIPE`.
     ///

@@ -23,6 +23,13 @@ pub trait ByteStream: Unpin {
     /// What the transport failed with. An error is final for both directions.
     fn poll_recv(&mut self, cx: &mut Context<'_>, buf: &mut BytesMut) -> Poll<io::Result<usize>>;
 
+    /// Whether another [`poll_recv`](Self::poll_recv) after the last one is known to be pending, and the waker that it
+    /// was given will be woken; see [`ArmReadiness::will_wake_to_read`].
+    #[inline]
+    fn will_wake_to_read(&self) -> bool {
+        false
+    }
+
     /// Takes bytes from the front of the slices and says how many. Bytes that were taken may still have to be
     /// flushed by [`poll_flush`](Self::poll_flush) where a layer keeps some.
     ///
@@ -132,12 +139,17 @@ impl<S: ArmReadiness> AsFd for Socket<S> {
 }
 
 impl<S: ArmReadiness> ByteStream for Socket<S> {
-    #[inline]
+    #[inline(always)]
     fn poll_recv(&mut self, cx: &mut Context<'_>, buf: &mut BytesMut) -> Poll<io::Result<usize>> {
         self.source.poll_recv(cx, buf)
     }
 
     #[inline]
+    fn will_wake_to_read(&self) -> bool {
+        self.source.will_wake_to_read()
+    }
+
+    #[inline(always)]
     fn poll_send(&mut self, cx: &mut Context<'_>, data: &[IoSlice<'_>]) -> Poll<io::Result<usize>> {
         self.source.poll_send(cx, data)
     }

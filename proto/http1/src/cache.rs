@@ -14,6 +14,7 @@ use crate::error::Error;
 use crate::fields::{self, Fields};
 use crate::framing::AnsweredMethod;
 use crate::request_line::{self, RequestLine};
+use crate::write::ReadyHead;
 
 /// Longest field block that is kept, 2 KiB: a browser's, with cookies.
 const MAX_BLOCK: usize = 2 << 10;
@@ -33,6 +34,8 @@ pub struct HeadCache {
     /// Hashes that were met once. Only what comes a second time is worth a slot.
     seen: Box<[u64]>,
     generation: u32,
+    /// What the last plain answer began with.
+    pub(crate) ready: ReadyHead,
 }
 
 /// Where a connection found its last head.
@@ -85,6 +88,7 @@ impl HeadCache {
             lines: (0..SLOTS).map(|_| None).collect(),
             seen: vec![0; SEEN].into_boxed_slice(),
             generation: 0,
+            ready: ReadyHead::default(),
         }
     }
 

@@ -9,7 +9,7 @@ use crate::fields::is_forbidden_trailer;
 use crate::grammar::{decimal, is_field_value, is_token, trim};
 
 /// Fields of a caller's head that the machine writes itself, and what they ask for.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Asked {
     pub(crate) content_length: Option<u64>,
     pub(crate) chunked: bool,
@@ -20,6 +20,14 @@ pub(crate) struct Asked {
     pub(crate) date: bool,
     pub(crate) expect_continue: bool,
     pub(crate) hosts: u8,
+}
+
+impl Asked {
+    /// Whether the fields leave everything to the machine.
+    #[inline]
+    pub(crate) fn is_nothing(&self) -> bool {
+        *self == Asked::default()
+    }
 }
 
 macro_rules! status_lines {
@@ -69,6 +77,40 @@ impl DateLine {
         if self.0.get(6).is_some_and(|&first| first > b' ') {
             out.extend_from_slice(&self.0);
         }
+    }
+}
+
+/// The status line that a [`ReadyHead`] begins with.
+pub(crate) const OK_LINE: &[u8] = b"HTTP/1.1 200 OK\r\n";
+
+/// The head of the last plain answer: a 200 with a date, a length, and no other field. The next one is mostly the same.
+#[derive(Debug, Default)]
+pub(crate) struct ReadyHead {
+    date: [u8; 29],
+    length: u64,
+    bytes: Vec<u8>,
+}
+
+impl ReadyHead {
+    /// The head with this date and length, its empty line included.
+    #[inline]
+    pub(crate) fn with(&mut self, date: &[u8; 29], length: u64) -> &[u8] {
+        if self.length != length || self.date != *date || self.bytes.is_empty() {
+            self.render(*date, length);
+        }
+        &self.bytes
+    }
+
+    #[inline(never)]
+    fn render(&mut self, date: [u8; 29], length: u64) {
+        let mut line = DateLine::NONE;
+        line.set(&date);
+        self.bytes.clear();
+        self.bytes.extend_from_slice(OK_LINE);
+        content_length(&mut self.bytes, length);
+        line.write(&mut self.bytes);
+        self.bytes.extend_from_slice(b"\r\n");
+        (self.date, self.length) = (date, length);
     }
 }
 

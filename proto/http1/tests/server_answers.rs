@@ -356,6 +356,54 @@ fn the_date_is_the_loans_unless_the_handler_has_its_own() {
 }
 
 #[test]
+fn the_short_way_writes_what_the_long_way_writes() {
+    let head = b"GET / HTTP/1.1\r\nHost: a\r\n\r\n";
+    for (fields, status, short) in [
+        (headers(&[]), 200, true),
+        (headers(&[("content-type", "text/plain"), ("x", "1"), ("x", "2")]), 200, true),
+        (headers(&[]), 404, false),
+        (headers(&[("date", "today")]), 200, false),
+        (headers(&[("connection", "close")]), 200, false),
+        (headers(&[("content-length", "5")]), 200, false),
+    ] {
+        let status = StatusCode::from_u16(status).unwrap();
+        let date = *b"Sun, 06 Nov 1994 08:49:37 GMT";
+        let mut loan = Loan { heads: Some(Box::new(HeadCache::new(1))), date, ..Loan::default() };
+        let mut machine = server(Limits::default());
+        let mut long = String::new();
+        // What comes the second time is kept.
+        for _ in 0..2 {
+            machine.lend(&mut loan);
+            server_input(&mut machine, head);
+            assert!(matches!(machine.next_event(), Ok(Some(ServerEvent::Request { .. }))));
+            machine.send_full(status, &fields, Bytes::from_static(b"hello")).unwrap();
+            long = server_output(&mut machine);
+            machine.reclaim(&mut loan);
+            if fields.contains_key("connection") {
+                machine = server(Limits::default());
+            }
+        }
+        let mut answered = 0;
+        if machine.can_run_ahead() {
+            Server::read_ahead(&mut loan).extend_from_slice(&head.repeat(2));
+            while let Some(found) = machine.find_plain(loan.heads.as_deref(), &loan.read) {
+                let request = machine.take_plain(found, &mut loan.read, ());
+                assert_eq!((request.uri().path(), &request.headers()["host"]), ("/", &"a".parse().unwrap()));
+                if !machine.answer_plain(&mut loan, status, &fields, b"hello") {
+                    break;
+                }
+                answered += 1;
+            }
+        }
+        assert_eq!(answered, if short { 2 } else { 0 }, "{fields:?}");
+        assert_eq!(String::from_utf8_lossy(&loan.write), long.repeat(answered));
+        if short {
+            assert!(machine.is_idle() && loan.read.is_empty());
+        }
+    }
+}
+
+#[test]
 fn faults_are_answered_once_and_only_where_an_answer_can_be() {
     let mut machine = get();
     machine.send_head(StatusCode::OK, &HeaderMap::new(), BodySize::Known(0)).unwrap();

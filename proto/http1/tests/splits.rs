@@ -90,6 +90,31 @@ proptest! {
     }
 
     #[test]
+    fn heads_that_come_again_are_what_they_were(
+        // The first two are plain.
+        heads in prop::collection::vec(prop::sample::select(vec![
+            "GET / HTTP/1.1\r\nHost: a\r\n\r\n",
+            "GET / HTTP/1.1\r\nHost: a\r\nAccept: */*\r\n\r\n",
+            "HEAD / HTTP/1.1\r\nHost: a\r\n\r\n",
+            "GET /other HTTP/1.1\r\nHost: a\r\n\r\n",
+            "GET / HTTP/1.0\r\nHost: a\r\nConnection: keep-alive\r\n\r\n",
+            "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\nhi",
+            "\r\nGET / HTTP/1.1\r\nHost: a\r\n\r\n",
+            "GET / HTTP/1.1\r\nHost: a\r\n \r\n",
+        ]), 0..14),
+        places in prop::collection::vec(any::<prop::sample::Index>(), 0..10),
+        eof: bool,
+    ) {
+        let stream = heads.concat();
+        let limits = Limits::default();
+        let whole = server_log(&limits, &[stream.as_bytes()], eof, &mut None);
+        let mut loan = Some(Loan { heads: Some(Box::new(HeadCache::new(9))), ..Loan::default() });
+        for _ in 0..3 {
+            prop_assert_eq!(&whole, &server_log(&limits, &cut(stream.as_bytes(), &places), eof, &mut loan));
+        }
+    }
+
+    #[test]
     fn a_client_does_not_care_how_its_input_was_cut(
         message in message(),
         places in prop::collection::vec(any::<prop::sample::Index>(), 0..6),

@@ -25,37 +25,6 @@ struct Opening {
 }
 
 impl Server {
-    /// A short cut past [`next_event`](Self::next_event): a request that the cache knows, line and fields, with no body
-    /// behind it and nothing to be judged; `body` makes the body of the type that the driver wants. `None` says nothing:
-    /// ask `next_event`.
-    #[inline]
-    pub fn next_plain<B>(&mut self, body: impl FnOnce() -> B) -> Option<Request<B>> {
-        if self.closed.is_some() || self.fault.is_some() || !matches!(self.receive, Receive::Head { .. }) {
-            return None;
-        }
-        let cache = self.heads.as_deref()?;
-        let (block, line) = (cache.block(self.last_block)?, cache.line(self.last_line)?);
-        let facts = &block.fields.facts;
-        if !facts.plain || !line.plain || !self.read.starts_with(&line.bytes) {
-            return None;
-        }
-        if !has_block(&self.read, block, line.bytes.len(), &self.config.limits) {
-            return None;
-        }
-        consume(&mut self.read, line.bytes.len() + block.bytes.len());
-        self.exchange = Exchange {
-            method: line.method,
-            http11: true,
-            persist: true,
-            upgrade: false,
-            expects_continue: false,
-        };
-        self.answer = Answer::Owed;
-        self.receive = Receive::Done;
-        let RequestLine { method, uri, .. } = &line.line;
-        Some(request(body(), method.clone(), uri.clone(), block.fields.headers.clone(), Version::HTTP_11))
-    }
-
     /// A head at the front of the buffer whose field block is the last one again, and perhaps its request line. Its
     /// bytes are only compared, and its parsed form is cloned straight into the request.
     #[inline]
@@ -162,6 +131,7 @@ impl Server {
     #[inline]
     fn open(&mut self, method: &Method, http11: bool, facts: &Facts) -> Result<Opening, Error> {
         let method = AnsweredMethod::from(method);
+        self.plain = false;
         self.answer = Answer::Owed;
         if facts.plain && http11 {
             // The common case, with all the answers of the long way below.
@@ -227,7 +197,7 @@ fn has_block(read: &[u8], block: &Block, line_length: usize, limits: &Limits) ->
 }
 
 #[inline]
-fn consume(read: &mut BytesMut, length: usize) {
+pub(super) fn consume(read: &mut BytesMut, length: usize) {
     if length == read.len() {
         // Keeps the storage's beginning, where `advance` would creep to its end.
         read.clear();
@@ -237,7 +207,13 @@ fn consume(read: &mut BytesMut, length: usize) {
 }
 
 #[inline]
-fn request<B>(body: B, method: Method, uri: Uri, headers: HeaderMap, version: Version) -> Request<B> {
+pub(super) fn request<B>(
+    body: B,
+    method: Method,
+    uri: Uri,
+    headers: HeaderMap,
+    version: Version,
+) -> Request<B> {
     let mut request = Request::new(body);
     // What a new request begins with owns no storage, so there is nothing to drop.
     std::mem::forget(std::mem::replace(request.headers_mut(), headers));

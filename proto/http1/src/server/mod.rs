@@ -1,9 +1,10 @@
 //! The server's side of one connection: the state, the getters, and what the driver hands in.
 //!
-//! * `receive`: what comes in, as events; `head`: heads, known or parsed.
+//! * `receive`: what comes in, as events; `head`: heads, known or parsed; `ahead`: past all that, what is known and plain.
 //! * `answer`: what the application answers, as bytes.
 //! * `timers`: deadlines.
 
+mod ahead;
 mod answer;
 mod head;
 mod receive;
@@ -26,6 +27,8 @@ use crate::queue::Queue;
 use crate::scan::Scan;
 use crate::write::DateLine;
 use timers::RateClock;
+
+pub use ahead::KnownHead;
 
 /// What came in.
 #[derive(Debug)]
@@ -75,6 +78,8 @@ pub struct Server {
     receive: Receive,
     answer: Answer,
     exchange: Exchange,
+    /// The exchange is [`Exchange::PLAIN`], and was opened as such.
+    plain: bool,
     eof: bool,
     draining: bool,
     /// Body events are over: the application does not read the rest.
@@ -128,6 +133,17 @@ struct Exchange {
     expects_continue: bool,
 }
 
+impl Exchange {
+    /// What HTTP/1.1 has by itself, for a method that is not special.
+    const PLAIN: Exchange = Exchange {
+        method: AnsweredMethod::Other,
+        http11: true,
+        persist: true,
+        upgrade: false,
+        expects_continue: false,
+    };
+}
+
 impl Server {
     /// A connection that was accepted at `now`.
     pub fn new(config: Arc<ServerConfig>, now: Instant) -> Self {
@@ -146,6 +162,7 @@ impl Server {
             receive: Receive::NEXT_HEAD,
             answer: Answer::None,
             exchange: Exchange::default(),
+            plain: false,
             eof: false,
             draining: false,
             ignoring: false,
@@ -157,12 +174,16 @@ impl Server {
         }
     }
 
-    /// Takes over lent storage for a turn, as far as the machine has none in use, and the date.
+    /// Takes over lent storage for a turn, as far as the machine has none in use, and the date. What is in the storage is
+    /// there to be read, and to be written: see [`can_run_ahead`](Self::can_run_ahead).
     #[inline]
     pub fn lend(&mut self, loan: &mut Loan) {
         loan::lend_read(&mut self.read, &mut loan.read);
         if self.queue.is_empty() {
             std::mem::swap(&mut self.queue.copied, &mut loan.write);
+            if !self.queue.copied.is_empty() {
+                self.moved = self.now;
+            }
         }
         if self.heads.is_none() {
             self.heads = loan.heads.take();

@@ -54,6 +54,12 @@ impl Server {
         }
     }
 
+    /// The deadline of a machine that [`is_idle`](Self::is_idle): what [`poll_timeout`](Self::poll_timeout) says then.
+    #[inline]
+    pub fn idle_timeout(&self) -> Instant {
+        self.since + self.config.timeouts.idle
+    }
+
     /// The timer that has run out, if one has.
     #[inline]
     pub(super) fn passed_timeout(&self) -> Option<Timeout> {
