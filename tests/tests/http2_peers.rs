@@ -138,6 +138,24 @@ fn h2load_gets_every_answer() {
 }
 
 #[test]
+fn what_is_neither_preface_nor_request_gets_no_words() {
+    use std::io::{Read, Write};
+    let (plain, _, _end) = start();
+    let said = |text: &str| {
+        let mut stream = std::net::TcpStream::connect(("127.0.0.1", plain)).expect("connect");
+        stream.write_all(text.as_bytes()).expect("write");
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).expect("the connection closes");
+        answer
+    };
+    assert_eq!(said("INVALID CONNECTION PREFACE\r\n\r\n"), "");
+    assert!(said("GET / PREFACE\r\n\r\n").starts_with("HTTP/1.1 400 "));
+    // Who has spoken HTTP/1 before is answered in it.
+    let answers = said("GET / HTTP/1.1\r\nHost: a\r\n\r\nINVALID CONNECTION PREFACE\r\n\r\n");
+    assert!(answers.starts_with("HTTP/1.1 200 ") && answers.contains("HTTP/1.1 400 "), "{answers}");
+}
+
+#[test]
 fn plain_http_on_the_port_for_https_is_told_so() {
     let (_, tls, _end) = start();
     let code =

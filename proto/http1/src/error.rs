@@ -64,6 +64,8 @@ impl fmt::Debug for Excerpt {
 pub enum Error {
     /// Not `method SP target SP version` (RFC 9112 §3).
     InvalidRequestLine(Excerpt),
+    /// Three words, and neither a target nor a version among them: whoever sent this speaks another protocol.
+    NotHttp(Excerpt),
     /// The method is no token.
     InvalidMethod(Excerpt),
     /// The target has none of the four forms, or not the one that its method needs (RFC 9112 §3.2).
@@ -176,6 +178,7 @@ impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let text = match self {
             Error::InvalidRequestLine(line) => return write!(f, "invalid request line {line}"),
+            Error::NotHttp(line) => return write!(f, "no request line at all: {line}"),
             Error::InvalidMethod(method) => return write!(f, "invalid method {method}"),
             Error::InvalidTarget(target) => return write!(f, "invalid request target {target}"),
             Error::InvalidVersion(version) => return write!(f, "invalid protocol version {version}"),

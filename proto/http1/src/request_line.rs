@@ -29,11 +29,25 @@ pub(crate) fn parse(line: &Bytes) -> Result<RequestLine, Error> {
     if target_length == 0 {
         return Err(malformed());
     }
-    let http11 = parse_version(version)?;
+    let http11 = match parse_version(version) {
+        Ok(http11) => http11,
+        Err(_) if is_foreign(method, rest.get(..target_length).unwrap_or_default(), version) => {
+            return Err(Error::NotHttp(Excerpt::of(line)));
+        }
+        Err(error) => return Err(error),
+    };
     let method = Method::from_bytes(method).map_err(|_| Error::InvalidMethod(Excerpt::of(method)))?;
     let target = line.slice(method_end + 1..method_end + 1 + target_length);
     let (uri, absolute) = parse_target(&method, target)?;
     Ok(RequestLine { method, uri, http11, absolute })
+}
+
+/// Whether these are the words of somebody who means no HTTP/1 (RFC 9112 §2.2 speaks of what appears to be a request
+/// message). Everything that could be a slip of somebody who does, is none.
+fn is_foreign(method: &[u8], target: &[u8], version: &[u8]) -> bool {
+    let is_word = |text: &[u8]| !text.is_empty() && text.iter().all(u8::is_ascii_alphabetic);
+    let names_http = version.get(..4).is_some_and(|start| start.eq_ignore_ascii_case(b"http"));
+    is_word(method) && is_word(target) && is_word(version) && !names_http
 }
 
 /// Whether the version is 1.1 or later within HTTP/1; an error for every other major number.
@@ -169,6 +183,18 @@ mod tests {
             let error = line(text).unwrap_err();
             let refused = matches!(error, Error::InvalidTarget(_) | Error::InvalidVersion(_));
             assert!(refused, "{text} {error}");
+        }
+    }
+
+    #[test]
+    fn what_is_foreign_is_told_from_what_is_wrong() {
+        for text in ["INVALID CONNECTION PREFACE", "EHLO mail there", "SSH two dot"] {
+            assert!(matches!(line(text), Err(Error::NotHttp(_))), "{text}");
+        }
+        for text in
+            ["GET / FOO", "GET a HTTP", "GET a http", "GET * FOO", "GET a:1 FOO", "a b", "a b c d", "a b 1.1"]
+        {
+            assert!(!matches!(line(text), Err(Error::NotHttp(_))), "{text}");
         }
     }
 

@@ -45,6 +45,8 @@ pin_project! {
         // The stream holds bytes that it has not written.
         unflushed: bool,
         head_request: bool,
+        // No request has come yet.
+        fresh: bool,
         write_blocked: bool,
         draining: bool,
         // What `can_run_ahead` said at the end of the last turn.
@@ -122,6 +124,7 @@ where
             read_ended: false,
             unflushed: false,
             head_request: false,
+            fresh: true,
             write_blocked: false,
             draining: false,
             between: false,

@@ -72,6 +72,7 @@ where
         match event {
             ServerEvent::Request { request, body, expect_continue, upgrade } => {
                 let this = self.as_mut().project();
+                *this.fresh = false;
                 *this.head_request = request.method() == Method::HEAD;
                 if upgrade
                     && body == BodyLength::Empty
@@ -161,7 +162,13 @@ where
             upload.end(Err(if too_large { BodyError::TooLarge } else { BodyError::Disconnected }));
         }
         this.exchange.set(Exchange::Idle);
-        this.machine.answer_fault(error);
+        if *this.fresh && ends.settings.config.http2 && matches!(error, Error::NotHttp(_)) {
+            // On a port where HTTP/2 is spoken too, this is a preface that is none: the connection is over, and words in
+            // the other language would help nobody (RFC 9113 §3.4).
+            this.machine.abort();
+        } else {
+            this.machine.answer_fault(error);
+        }
         *this.phase = Phase::Closing;
     }
 }
