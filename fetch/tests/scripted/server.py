@@ -226,10 +226,14 @@ class Play:
             conn.preface()
             try:
                 self.script(conn, number)
-            except (BrokenPipeError, ConnectionResetError):
-                # What the client said before it went is still to be read.
+                conn.rest()
+            except OSError as error:
+                if isinstance(error, TimeoutError):
+                    raise
+                # The client has gone; what it said before is still to be read.
                 conn.acknowledges = False
-            conn.rest()
+                while True:
+                    conn.frame()
         except (Gone, BrokenPipeError, ConnectionResetError):
             pass
         except Exception as error:
