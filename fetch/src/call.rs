@@ -167,13 +167,14 @@ impl<R: Runtime> Call<R> {
             // In a box, for the sake of all those that speak HTTP/1.
             return Box::pin(self.ask_shared(key)).await;
         }
-        match poll_fn(|cx| Poll::Ready(self.kept(cx, &key))).await {
-            Some(kept) => self.ask_kept(&key, kept).await,
-            None => {
-                let connection = self.connect(&key).await?;
-                self.ask_new(connection).await
-            }
+        if let Some(kept) = poll_fn(|cx| Poll::Ready(self.kept(cx, &key))).await
+            && let Some(transaction) = self.ask_kept(&key, kept).await?
+        {
+            return Ok(transaction);
         }
+        let (peer, stream) = self.reach(&key).await?;
+        let connection = self.connected(key, peer, stream);
+        self.ask_new(connection).await
     }
 
     /// The request on a new connection.
@@ -182,14 +183,14 @@ impl<R: Runtime> Call<R> {
         exchange.map(Transaction::Http1).map_err(|failed| failure(*failed))
     }
 
-    /// The request on a kept connection, and once more on a new one if that turns out to be dead.
+    /// The request on a kept connection. None when that turns out to be dead, and the request may be made on a new one.
     pub(crate) async fn ask_kept(
         &mut self,
         key: &Key,
         kept: Box<Connection<R>>,
-    ) -> Result<Transaction<R>, Error> {
+    ) -> Result<Option<Transaction<R>>, Error> {
         let (kind, exchange) = match self.exchange(kept).await {
-            Ok(exchange) => return Ok(Transaction::Http1(exchange)),
+            Ok(exchange) => return Ok(Some(Transaction::Http1(exchange))),
             Err(failed) => *failed,
         };
         if exchange.heard() || !is_death(&kind) {
@@ -201,8 +202,7 @@ impl<R: Runtime> Call<R> {
         drop(exchange);
         self.client.pool.forget(key);
         self.notify(Notice::Retry);
-        let connection = self.connect(key).await?;
-        self.ask_new(connection).await
+        Ok(None)
     }
 
     /// A kept connection that is alive as far as can be known.
@@ -217,15 +217,15 @@ impl<R: Runtime> Call<R> {
         None
     }
 
-    /// A new connection, for a server that is asked over HTTP/1.
-    async fn connect(&mut self, key: &Key) -> Result<Box<Connection<R>>, ErrorKind> {
-        let (peer, stream) = self.reach(key).await?;
-        if stream.chose_http2() {
-            // It offered HTTP/1.1 to the connection that has just died.
-            return Err(ErrorKind::StaleConnection);
-        }
+    /// A new connection to a server that is asked over HTTP/1.
+    pub(crate) fn connected(
+        &mut self,
+        key: Key,
+        peer: SocketAddr,
+        stream: Stream<R::Source>,
+    ) -> Box<Connection<R>> {
         self.notify(Notice::Connected { peer, reused: false });
-        Ok(Connection::new(stream, &self.client.config, key.clone(), peer, self.client.runtime.now()))
+        Connection::new(stream, &self.client.config, key, peer, self.client.runtime.now())
     }
 
     /// The time that a new connection may take.

@@ -382,6 +382,15 @@ mod over_tls {
         assert_eq!(ask_twice("plain"), sent);
     }
 
+    /// Behind one name there are several servers, and not all of them speak the same.
+    #[test]
+    fn a_kept_connection_of_http_1_may_be_followed_by_one_of_http_2() {
+        let sent = ask_twice("http_1_first");
+        let first = ["POST / HTTP/1.1", "GET / HTTP/1.1"];
+        let second = ["HEADERS 1 GET /", "GOAWAY NO_ERROR", "CLOSE_NOTIFY"];
+        assert_eq!(sent, [&first[..], &second]);
+    }
+
     /// RFC 9113 §7.
     #[test]
     fn a_server_that_wants_http_1_gets_it() {

@@ -40,6 +40,14 @@ enum Line<R: Runtime> {
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Reused(bool);
 
+/// What a request has tried in vain.
+struct Avoided<R: Runtime> {
+    /// Connections that refused it.
+    refused: Vec<Arc<Shared<R>>>,
+    /// Kept connections.
+    kept: bool,
+}
+
 impl<R: Runtime> Call<R> {
     /// Whether this request may go over HTTP/2. One that wants to change the protocol of its connection, or asks for an
     /// older version, may not (RFC 9113 §8.6).
@@ -60,12 +68,19 @@ impl<R: Runtime> Call<R> {
     /// One request and the head of its answer.
     pub(crate) async fn ask_shared(&mut self, key: Key) -> Result<Transaction<R>, Error> {
         let mut again = 0;
-        let mut refused = Vec::new();
+        let mut avoided = Avoided { refused: Vec::new(), kept: false };
         loop {
-            let (shared, reused) = match self.line(&key, &refused).await? {
+            let (shared, reused) = match self.line(&key, &avoided).await? {
                 Line::Shared(shared, reused) => (shared, reused),
                 Line::Alone(connection) => return self.ask_new(connection).await,
-                Line::Kept(connection) => return self.ask_kept(&key, connection).await,
+                Line::Kept(connection) => {
+                    if let Some(transaction) = self.ask_kept(&key, connection).await? {
+                        return Ok(transaction);
+                    }
+                    // The next connection may speak HTTP/2: behind one address are several servers.
+                    avoided.kept = true;
+                    continue;
+                }
             };
             self.notify(Notice::Connected { peer: shared.peer, reused: reused.0 });
             let failure = match self.exchange_shared(&shared).await {
@@ -77,7 +92,7 @@ impl<R: Runtime> Call<R> {
             }
             if failure.refused == Refused::Yes {
                 // Not asked again for this request; those who are on it stay, and others may come.
-                refused.push(shared);
+                avoided.refused.push(shared);
             }
             if failure.wants_http1() && key.origin.scheme.is_encrypted() && !self.parts.body.is_used_up() {
                 // It did not look at the request, then (RFC 9113 §7, HTTP_1_1_REQUIRED).
@@ -96,11 +111,12 @@ impl<R: Runtime> Call<R> {
     }
 
     /// What there is to send a request over, once there is something.
-    async fn line(&mut self, key: &Key, refused: &[Arc<Shared<R>>]) -> Result<Line<R>, ErrorKind> {
+    async fn line(&mut self, key: &Key, avoided: &Avoided<R>) -> Result<Line<R>, ErrorKind> {
         loop {
             let now = self.client.runtime.now();
-            let promise = match self.client.multiplexed.find(key, now, refused) {
+            let promise = match self.client.multiplexed.find(key, now, &avoided.refused) {
                 Found::Shared(shared) => return Ok(Line::Shared(shared, Reused(true))),
+                Found::Http1 if avoided.kept => None,
                 Found::Http1 => match poll_fn(|cx| Poll::Ready(self.kept(cx, key))).await {
                     Some(kept) => return Ok(Line::Kept(kept)),
                     None => None,
@@ -143,10 +159,7 @@ impl<R: Runtime> Call<R> {
             return Line::Shared(shared, Reused(false));
         }
         client.multiplexed.note_http1(key);
-        let now = client.runtime.now();
-        let connection = Connection::new(stream, &client.config, key.clone(), peer, now);
-        self.notify(Notice::Connected { peer, reused: false });
-        Line::Alone(connection)
+        Line::Alone(self.connected(key.clone(), peer, stream))
     }
 
     /// The request on this connection, up to the final head of its answer.

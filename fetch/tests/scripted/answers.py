@@ -60,6 +60,14 @@ def refused_three_times(conn, number):
         conn.reset(conn.await_request(), 'REFUSED_STREAM')
 
 
+def http_1_first(conn, number):
+    conn.settings()
+
+
+# The second request meets a connection that has just ended, and the next server speaks HTTP/2.
+http_1_first.http1_answers = 1
+
+
 # ---- the order of an answer (section 8.1)
 
 def a_reset_after_the_answer(conn, number):

@@ -126,14 +126,17 @@ class Conn:
             frame.flags.add('END_STREAM')
         self.send(frame)
 
-    def http1(self):
-        """Answers requests of HTTP/1.1 that have no body, until the client goes."""
+    def http1(self, most):
+        """Answers requests of HTTP/1.1 that have no body, until the client goes, or the next one is one too many."""
         while True:
             self.fill(1)
             while b'\r\n\r\n' not in self.buffer:
                 self.fill(len(self.buffer) + 1)
             head, self.buffer = self.buffer.split(b'\r\n\r\n', 1)
             self.record.append(head.split(b'\r\n')[0].decode())
+            if most == 0:
+                return
+            most = most and most - 1
             self.sock.sendall(b'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok')
 
     def answer(self, stream, body=b'ok'):
@@ -189,11 +192,7 @@ class Play:
 
     def __init__(self, script, certificate):
         self.script = script
-        self.tls = None
-        if certificate:
-            self.tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-            self.tls.load_cert_chain(*certificate)
-            self.tls.set_alpn_protocols(['h2', 'http/1.1'])
+        self.certificate = certificate
         self.records = []
         self.failure = None
         self.threads = []
@@ -216,13 +215,22 @@ class Play:
             self.threads.append(thread)
             thread.start()
 
+    def secured(self, sock, protocols):
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(*self.certificate)
+        context.set_alpn_protocols(protocols)
+        return context.wrap_socket(sock, server_side=True, suppress_ragged_eofs=False)
+
     def serve(self, sock, record, number):
         conn = Conn(sock, record)
         try:
-            if self.tls:
-                sock = conn.sock = self.tls.wrap_socket(sock, server_side=True, suppress_ragged_eofs=False)
+            if self.certificate:
+                # A script may say how many requests its first connection answers over HTTP/1.1.
+                most = getattr(self.script, 'http1_answers', None) if number == 1 else None
+                sock = conn.sock = self.secured(sock, ['http/1.1'] if most else ['h2', 'http/1.1'])
                 if sock.selected_alpn_protocol() == 'http/1.1':
-                    conn.http1()
+                    conn.http1(most)
+                    return
             conn.preface()
             try:
                 self.script(conn, number)
