@@ -27,6 +27,7 @@ macro_rules! with_server {
     }};
 }
 
+mod again;
 mod bodies;
 mod disconnects;
 mod drain;
@@ -48,6 +49,7 @@ use hyperman_tests::matrix::Case;
 
 pub const CASES: &[&[Case]] = &[
     messages::CASES,
+    again::CASES,
     syntax::CASES,
     bodies::CASES,
     disconnects::CASES,

@@ -112,7 +112,8 @@ fn run_ahead(machine: &mut Server, loan: &mut Loan, piece: &[u8], log: &mut Vec<
     while let Some(head) = machine.find_plain(loan.heads.as_deref(), &loan.read) {
         let request = machine.take_plain(head, &mut loan.read, ());
         note_request(log, &request, BodyLength::Empty, "");
-        if log.len().is_multiple_of(3) || !machine.answer_plain(loan, StatusCode::OK, &HeaderMap::new(), b"") {
+        if log.len().is_multiple_of(3) || !machine.answer_plain(loan, StatusCode::OK, &HeaderMap::new(), b"")
+        {
             leave(machine, loan);
             return machine.send_full(StatusCode::OK, &HeaderMap::new(), Bytes::new()).unwrap();
         }
