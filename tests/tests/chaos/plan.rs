@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use bytes::Bytes;
+use hyperman_tests::carrier::Carrier;
 use hyperman_tests::chaos::{Random, Troubles};
 
 /// Everything that one seed decides.
@@ -17,8 +18,8 @@ pub struct Scenario {
     pub pipelines: Vec<Vec<Plan>>,
     /// Whether the clients share their connections.
     pub shared: bool,
-    /// Whether the clients speak TLS. Plain connections do not, so there are none then.
-    pub secure: bool,
+    /// What the clients speak. Plain connections speak HTTP/1 on a bare socket, so there are none where it is TLS.
+    pub carrier: Carrier,
     pub connections: usize,
     pub requests_per_turn: u32,
 }
@@ -114,19 +115,25 @@ impl Scenario {
                 .collect()
         };
         let clients = (0..1 + random.below(5)).map(|_| plans(random, 8, false)).collect();
-        let secure = random.below(6) == 0;
-        let pipelines =
-            (0..if secure { 0 } else { random.below(3) }).map(|_| plans(random, 20, true)).collect();
+        let carrier = match random.below(12) {
+            0..6 => Carrier::Http1,
+            6..8 => Carrier::Http1Tls,
+            8..11 => Carrier::Http2,
+            _ => Carrier::Http2Tls,
+        };
+        let pipelines = if carrier.is_secure() { 0 } else { random.below(3) };
+        let pipelines = (0..pipelines).map(|_| plans(random, 20, true)).collect();
         let shared = random.below(2) == 0;
-        // Idle connections of a shared pool would keep others out until they are too old.
-        let few = !shared && random.below(4) == 0;
+        // Idle connections of a shared pool would keep others out until they are too old, and a client of HTTP/2 is right
+        // to give up on a server that does not answer its settings.
+        let few = !shared && !carrier.is_http2() && random.below(4) == 0;
         Scenario {
             network: random.next_u64(),
             troubles,
             clients,
             pipelines,
             shared,
-            secure,
+            carrier,
             connections: if few { 1 + random.below(3) as usize } else { 1_000 },
             requests_per_turn: 1 + random.below(32) as u32,
         }

@@ -9,11 +9,10 @@ use std::sync::{Arc, Mutex};
 use std::task::Poll;
 use std::time::Duration;
 
-use hyperman::{Config, Endpoint, serve_all, service_fn};
+use hyperman::{Config, serve_all, service_fn};
 use hyperman_fetch::Client;
 use hyperman_loop::{Backend, Handle, Loop};
 use hyperman_tests::chaos::Chaos;
-use hyperman_tests::tls::tls;
 use hyperman_transport::{ListenOptions, Listener, Runtime};
 
 use crate::client::{self, Outcome};
@@ -34,6 +33,8 @@ const QUIET_TURNS: u32 = 3;
 #[derive(Clone, Debug, Default)]
 pub struct Report {
     pub answered: u64,
+    /// How many of the answered.
+    pub over_http2: u64,
     pub failed: u64,
     pub dropped: u64,
     pub pipelined: u64,
@@ -43,6 +44,7 @@ pub struct Report {
 impl Report {
     pub fn add(&mut self, other: &Report) {
         self.answered += other.answered;
+        self.over_http2 += other.over_http2;
         self.failed += other.failed;
         self.dropped += other.dropped;
         self.pipelined += other.pipelined;
@@ -96,7 +98,7 @@ pub fn run(seed: u64, backend: Backend) -> Result<Report, String> {
     });
     world.report.borrow_mut().turns = chaos.turns();
     let report = world.report.borrow().clone();
-    outcome.map(|()| report).map_err(|failure| format!("{failure}\n{:#?}", world.scenario.troubles))
+    outcome.map(|()| report).map_err(|failure| format!("{failure}\n{:?}", world.scenario))
 }
 
 impl World {
@@ -112,11 +114,7 @@ impl World {
             requests_per_turn: self.scenario.requests_per_turn,
             ..Config::default()
         };
-        let endpoint = if self.scenario.secure {
-            Endpoint::tls(listener, tls().server.clone())
-        } else {
-            Endpoint::new(listener)
-        };
+        let endpoint = self.scenario.carrier.endpoint(listener);
         let serving = serve_all(self.chaos.clone(), vec![endpoint], service, config);
         let shutdown = serving.shutdown_handle();
         let server = handle.spawn_with_handle(serving);
@@ -132,14 +130,7 @@ impl World {
 
     /// Runs all clients and pipelines as tasks and waits for them.
     async fn peers(self: Rc<Self>, handle: &Handle) -> Result<(), String> {
-        let loopback = SocketAddr::from(([127, 0, 0, 1], 0));
-        let client = || {
-            Client::builder(self.chaos.clone())
-                .resolve("localhost", [loopback])
-                .tls(&tls().client)
-                .http2(false)
-                .build()
-        };
+        let client = || self.scenario.carrier.client(self.chaos.clone()).build();
         let shared = client();
         let mut tasks = Vec::new();
         for at in 0..self.scenario.clients.len() {
@@ -161,22 +152,24 @@ impl World {
 
     async fn client(self: Rc<Self>, at: usize, client: Client<Chaos<Handle>>) -> Result<(), String> {
         let loses = self.scenario.loses();
-        let scheme = if self.scenario.secure { "https" } else { "http" };
-        let base = format!("{scheme}://localhost:{}", self.address()?.port());
+        let base = self.scenario.carrier.base(self.address()?.port());
         for plan in &self.scenario.clients[at] {
             let label = format!("{plan:?}");
             self.waiting.borrow_mut().insert(label.clone());
             let outcome = client::request(&self.chaos, &client, &base, plan).await;
             self.waiting.borrow_mut().remove(&label);
             let calls = self.calls(plan);
-            if !client::calls_fit(&outcome, plan, loses, calls) {
+            if !client::calls_fit(&outcome, plan, &self.scenario, calls) {
                 return Err(format!(
                     "{plan:?} ended so: {outcome:?}, and its handler was called {calls} times"
                 ));
             }
             let mut report = self.report.borrow_mut();
             match outcome {
-                Outcome::Answered => report.answered += 1,
+                Outcome::Answered => {
+                    report.answered += 1;
+                    report.over_http2 += u64::from(self.scenario.carrier.is_http2());
+                }
                 Outcome::Dropped => report.dropped += 1,
                 Outcome::Failed(error) if client::is_excused(&error, plan, loses) => report.failed += 1,
                 Outcome::Failed(error) => return Err(format!("{plan:?} failed: {error:?}")),
