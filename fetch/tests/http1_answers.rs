@@ -11,11 +11,13 @@ use std::thread;
 use std::time::Duration;
 
 use http::Method;
-use hyperman_fetch::{Client, Error};
+use hyperman_fetch::Client;
 
 mod answers;
+mod told;
 
 use answers::{CHUNKS, CODINGS, FIELD_LINES, INTERIM, LENGTHS, Row, STATUS_LINES, WHOLE};
+use told::ask;
 
 /// Reads a head; false at the end of the connection.
 fn read_head(stream: &mut TcpStream) -> bool {
@@ -57,29 +59,14 @@ fn serve(answer: Vec<u8>, close: bool) -> (u16, mpsc::Receiver<usize>) {
     (port, told)
 }
 
-async fn ask(client: &Client<hyperman_loop::Handle>, method: &Method, url: &str) -> String {
-    let asked = async {
-        let answer = client.request(method.clone(), url).send().await?;
-        let status = answer.status().as_u16();
-        Ok::<_, Error>(format!("{status} {}", answer.text().await?))
-    };
-    match asked.await {
-        Ok(told) => told,
-        Err(error) => {
-            let processed = if error.request_may_have_been_processed() { "perhaps" } else { "not" };
-            format!("{:?}, {processed} processed", error.kind())
-        }
-    }
-}
-
 /// What comes of an answer, and whether the next request went over the same connection.
 fn outcome(method: &Method, answer: &[u8], close: bool) -> (String, bool) {
     let (port, told) = serve(answer.to_vec(), close);
     let url = format!("http://127.0.0.1:{port}/");
     let first = hyperman_loop::block_on(async |handle| {
         let client = Client::builder(handle).timeout(Duration::from_secs(10)).build();
-        let first = ask(&client, method, &url).await;
-        assert_eq!(ask(&client, &Method::GET, &url).await, "200 again", "behind {first}");
+        let first = ask(&client, method, &url, "").await;
+        assert_eq!(ask(&client, &Method::GET, &url, "").await, "200 again", "behind {first}");
         first
     });
     assert_eq!(told.recv().unwrap(), 0);

@@ -25,41 +25,24 @@ const ONE_STREAM: &[u8] = &[0, 3, 0, 0, 0, 1];
 const REFUSED: &[u8] = &[0, 0, 0, 7];
 
 #[test]
-fn a_request_that_a_goaway_excludes_is_made_again_whatever_its_method() {
-    let seen = Seen::default();
-    let script = |listener: TcpListener| {
-        let mut first = Raw::accept(&listener);
-        first.next(HEADERS);
-        first.send(GOAWAY, 0, 0, &[0; 8]);
-        let mut second = Raw::accept(&listener);
-        let (stream, _) = second.next(HEADERS);
-        second.head(stream, true);
-        second.until_closed();
-    };
-    let watch = seen.watch();
-    let status = scripted(script, |client, url| async move {
-        client.post(&url).body("once").watch(watch).send().await.unwrap().status()
-    });
-    assert_eq!((status.as_u16(), seen.connected(), seen.again()), (200, 2, 1));
-}
-
-#[test]
-fn a_refused_request_is_made_again_on_another_connection() {
-    let seen = Seen::default();
-    let script = |listener: TcpListener| {
-        let mut first = Raw::accept(&listener);
-        let (stream, _) = first.next(HEADERS);
-        first.send(RST_STREAM, 0, stream, REFUSED);
-        let mut second = Raw::accept(&listener);
-        let (stream, _) = second.next(HEADERS);
-        second.head(stream, true);
-        second.until_closed();
-    };
-    let watch = seen.watch();
-    let status = scripted(script, |client, url| async move {
-        client.post(&url).body("once").watch(watch).send().await.unwrap().status()
-    });
-    assert_eq!((status.as_u16(), seen.connected(), seen.again()), (200, 2, 1));
+fn a_request_that_was_not_processed_is_made_again_on_another_connection() {
+    for (kind, payload) in [(GOAWAY, &[0; 8][..]), (RST_STREAM, REFUSED)] {
+        let seen = Seen::default();
+        let script = move |listener: TcpListener| {
+            let mut first = Raw::accept(&listener);
+            let (stream, _) = first.next(HEADERS);
+            first.send(kind, 0, if kind == GOAWAY { 0 } else { stream }, payload);
+            let mut second = Raw::accept(&listener);
+            let (stream, _) = second.next(HEADERS);
+            second.head(stream, true);
+            second.until_closed();
+        };
+        let watch = seen.watch();
+        let status = scripted(script, |client, url| async move {
+            client.post(&url).body("once").watch(watch).send().await.unwrap().status()
+        });
+        assert_eq!((status.as_u16(), seen.connected(), seen.again()), (200, 2, 1));
+    }
 }
 
 #[test]

@@ -11,8 +11,10 @@ use http::Method;
 use hyperman_fetch::Client;
 
 mod scripted;
+mod told;
 
-use scripted::{Scripts, ask};
+use scripted::Scripts;
+use told::ask;
 
 /// What a client has to take, and what comes of it.
 const GOOD: &[(&str, &str)] = &[

@@ -18,8 +18,9 @@ use crate::connection::Connection;
 use crate::error::{Error, ErrorKind};
 use crate::exchange::Arrival;
 use crate::h2::directory::{Found, Outcome};
+use crate::h2::ending::{Failure, Refused};
 use crate::h2::exchange::{Exchange, Request};
-use crate::h2::hub::{Failure, Refused, Shared};
+use crate::h2::hub::Shared;
 use crate::pool::Key;
 use crate::request::Parts;
 use crate::transaction::Transaction;
@@ -166,10 +167,10 @@ impl<R: Runtime> Call<R> {
     async fn exchange_shared(&mut self, shared: &Arc<Shared<R>>) -> Result<Box<Exchange<R>>, Failure> {
         let expects = self.parts.expect_continue.filter(|_| !self.parts.body.is_empty());
         let hold_until = expects.and_then(|patience| self.client.runtime.now().checked_add(patience));
-        let own = |kind| Failure { kind, processed: false, refused: Refused::No, lost: false };
-        let fields = self.fields(expects.is_some()).map_err(own)?;
+        let fields = self.fields(expects.is_some()).map_err(Failure::before)?;
         let target = &self.url[..Position::AfterQuery];
-        let uri: Uri = target.parse().map_err(|_| own(ErrorKind::Http2Request(Misuse::BadTarget)))?;
+        let uri: Uri =
+            target.parse().map_err(|_| Failure::before(ErrorKind::Http2Request(Misuse::BadTarget)))?;
         if let Some(watch) = &mut self.parts.watch {
             let target = crate::target::request_target(&self.url);
             let (method, version) = (&self.parts.method, Version::HTTP_2);
@@ -179,7 +180,7 @@ impl<R: Runtime> Call<R> {
         poll_fn(|cx| {
             if self.deadline.has_passed(cx) {
                 let processed = exchange.is_opened();
-                return Poll::Ready(Err(Failure { processed, ..own(ErrorKind::Timeout) }));
+                return Poll::Ready(Err(Failure { processed, ..Failure::before(ErrorKind::Timeout) }));
             }
             if !exchange.is_opened() {
                 let Parts { method, body, .. } = &mut *self.parts;

@@ -13,7 +13,8 @@ use crate::body::{Body, BoxStream, Kind};
 use crate::client::Inner;
 use crate::error::ErrorKind;
 use crate::exchange::{Answer, Arrival, Early};
-use crate::h2::hub::{Failure, Hub, Letter, Refused, Shared};
+use crate::h2::ending::Failure;
+use crate::h2::hub::{Hub, Letter, Shared};
 
 /// How many times one poll looks for more to do before the loop's other tasks get their turn.
 const ROUNDS: u32 = 32;
@@ -103,7 +104,7 @@ impl<R: Runtime> Exchange<R> {
                         return None;
                     }
                     Err(Misuse::GoingAway | Misuse::Closed) => break Some(Err(hub.closed())),
-                    Err(misuse) => break Some(Err(unsendable(misuse))),
+                    Err(misuse) => break Some(Err(Failure::before(ErrorKind::Http2Request(misuse)))),
                 }
             }
         });
@@ -203,7 +204,7 @@ impl<R: Runtime> Exchange<R> {
 
     fn poll_letter(&mut self, cx: &mut Context<'_>) -> Poll<Result<Letter, Failure>> {
         let Some(stream) = self.stream else {
-            return Poll::Ready(Err(failed(ErrorKind::Http2Stream(StreamError::Closed))));
+            return Poll::Ready(Err(Failure::after(ErrorKind::Http2Stream(StreamError::Closed))));
         };
         let now = self.client.runtime.now();
         let mut result = Poll::Pending;
@@ -273,7 +274,7 @@ impl<R: Runtime> Exchange<R> {
                 Poll::Ready(Some(Err(error))) => {
                     self.upload = Upload::Done;
                     self.shared.with(|hub| hub.machine.reset(stream, Reason::Cancel));
-                    return Err(failed(ErrorKind::RequestBody(error)));
+                    return Err(Failure::after(ErrorKind::RequestBody(error)));
                 }
             };
             match frame.into_data() {
@@ -310,17 +311,7 @@ impl<R: Runtime> Drop for Exchange<R> {
     }
 }
 
-/// A request that cannot be sent as it is.
-fn unsendable(misuse: Misuse) -> Failure {
-    Failure { kind: ErrorKind::Http2Request(misuse), processed: false, refused: Refused::No, lost: false }
-}
-
 /// A body that does not keep what its head promised.
 fn misused(misuse: Misuse) -> Failure {
-    failed(ErrorKind::Http2Request(misuse))
-}
-
-/// A failure of our own, after the request went out.
-fn failed(kind: ErrorKind) -> Failure {
-    Failure { kind, processed: true, refused: Refused::No, lost: false }
+    Failure::after(ErrorKind::Http2Request(misuse))
 }

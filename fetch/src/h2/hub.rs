@@ -20,7 +20,8 @@ use hyperman_transport::{ByteStream, Runtime, Timer, loan};
 
 use crate::connect::Stream;
 use crate::connection::MOMENT;
-use crate::error::{ErrorKind, PartialBody};
+use crate::error::ErrorKind;
+use crate::h2::ending::{Ended, Failure, Refused, same};
 use crate::h2::relay::Relay;
 use crate::pool::Key;
 
@@ -106,50 +107,6 @@ pub(super) enum Standing {
     Full,
     /// It takes none any more.
     Gone,
-}
-
-/// Why an exchange failed.
-#[derive(Debug)]
-pub(crate) struct Failure {
-    pub(crate) kind: ErrorKind,
-    /// Whether the server may have acted on the request.
-    pub(crate) processed: bool,
-    /// Whether the server refused the stream.
-    pub(crate) refused: Refused,
-    /// Whether the connection was lost, without a word from the server about this request.
-    pub(crate) lost: bool,
-}
-
-impl Failure {
-    /// Whether the server takes the request over HTTP/1.1 only.
-    pub(super) fn wants_http1(&self) -> bool {
-        const REQUIRED: Reason = Reason::Http11Required;
-        match &self.kind {
-            ErrorKind::Http2Stream(error) => *error == StreamError::Reset(REQUIRED),
-            ErrorKind::Http2(Fault::GoAway { reason, .. }) => *reason == REQUIRED,
-            _ => false,
-        }
-    }
-}
-
-/// Whether a server refused a stream, and what that says about its connection.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Refused {
-    No,
-    /// There were more streams than its SETTINGS allow, which came after them: there will be room.
-    Crowded,
-    /// For a reason of its own.
-    Yes,
-}
-
-/// Why a connection is over.
-enum Ended {
-    /// Its machine says so.
-    Fault(Fault),
-    /// The transport failed.
-    Transport(io::Error),
-    /// Well.
-    Closed,
 }
 
 impl<R: Runtime> Shared<R> {
@@ -299,7 +256,7 @@ impl<R: Runtime> Hub<R> {
             Some(ended) => ended.kind(false),
             None => ErrorKind::Http2Stream(StreamError::Refused),
         };
-        Failure { kind, processed: false, refused: Refused::No, lost: true }
+        Failure { lost: true, ..Failure::before(kind) }
     }
 
     fn turn(&mut self, shared: &Shared<R>, now: Instant, rung: bool) {
@@ -529,39 +486,5 @@ impl<R: Runtime> Drop for Hub<R> {
         self.write_blocked = false;
         self.transmit(&mut cx);
         let _ = self.stream.poll_close_write(&mut cx);
-    }
-}
-
-impl Ended {
-    fn kind(&self, answered: bool) -> ErrorKind {
-        match self {
-            Ended::Fault(Fault::UnexpectedEof) | Ended::Closed if answered => {
-                ErrorKind::PartialBody(PartialBody::Closed)
-            }
-            Ended::Fault(Fault::UnexpectedEof) | Ended::Closed => ErrorKind::EmptyReply,
-            Ended::Fault(fault) => ErrorKind::Http2(fault.clone()),
-            Ended::Transport(error) if answered => {
-                ErrorKind::PartialBody(PartialBody::Transport(same(error)))
-            }
-            Ended::Transport(error) => ErrorKind::Receive(same(error)),
-        }
-    }
-
-    /// Whether this is how a connection looks that the server had left before a request came.
-    fn is_loss(&self) -> bool {
-        match self {
-            Ended::Fault(fault) => {
-                matches!(fault, Fault::UnexpectedEof | Fault::Timeout(_) | Fault::GoAway { .. })
-            }
-            Ended::Transport(_) | Ended::Closed => true,
-        }
-    }
-}
-
-/// The same error for one more exchange.
-fn same(error: &io::Error) -> io::Error {
-    match error.raw_os_error() {
-        Some(code) => io::Error::from_raw_os_error(code),
-        None => io::Error::new(error.kind(), error.to_string()),
     }
 }

@@ -23,10 +23,11 @@
 //! # What goes where
 //!
 //! `relay` wakes; `hub` is the connection behind its lock; `exchange` is one request and its answer on it; `directory` has
-//! the connections of a client by origin; `call` takes one, and makes a request again that was not processed.
+//! the connections of a client by origin; `ending` says how they end; `call` takes one, and makes a request again that was not processed.
 
 mod call;
 mod directory;
+mod ending;
 mod exchange;
 mod hub;
 mod relay;

@@ -324,29 +324,21 @@ def no_settings(conn, number):
     conn.answer(conn.await_request())
 
 
-def acknowledgement_first(conn, number):
-    if number > 1:
-        conn.settings()
-        return
-    conn.await_request()
-    conn.raw(4, 1, 0)
+def begins_with(payload):
+    """A script whose first connection begins with this in place of SETTINGS, and ends."""
+    def script(conn, number):
+        if number > 1:
+            conn.settings()
+            return
+        conn.await_request()
+        conn.sock.sendall(payload)
+        ends(conn)
+    return script
 
 
-def http_1_in_answer(conn, number):
-    if number > 1:
-        conn.settings()
-        return
-    conn.await_request()
-    conn.sock.sendall(b'HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\nConnection: close\r\n\r\n')
-
-
-def tls_in_answer(conn, number):
-    if number > 1:
-        conn.settings()
-        return
-    conn.await_request()
-    conn.sock.sendall(b'\x15\x03\x01\x00\x02\x02\x46')
-    ends(conn)
+acknowledgement_first = begins_with(b'\0\0\0\4\1\0\0\0\0')
+http_1_in_answer = begins_with(b'HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\nConnection: close\r\n\r\n')
+tls_in_answer = begins_with(b'\x15\x03\x01\x00\x02\x02\x46')
 
 
 def ends(conn):
