@@ -13,7 +13,7 @@ use bytes::Bytes;
 use http::{HeaderMap, Request, Response, Version};
 use http_body_util::{BodyExt as _, StreamBody};
 use hyperman::{Listen, Server, Shutdown, service_fn};
-use hyperman_fetch::{Body, Client};
+use hyperman_fetch::Body;
 use hyperman_transport::Runtime;
 
 mod frames;
@@ -169,6 +169,7 @@ async fn answers_that_are_left_lying_hold_nobody_up<R: Runtime>(runtime: R) {
 #[cfg(feature = "tls")]
 #[test]
 fn alpn_decides_and_many_share_the_first_handshake() {
+    use hyperman_fetch::Client;
     use hyperman_fetch::tls::{Authorities, ClientTls, OFFERED};
     use hyperman_transport::tls::{ServerTls, development_certificate};
     for (offered, version) in
