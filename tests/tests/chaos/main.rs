@@ -7,6 +7,7 @@
 
 #![allow(clippy::expect_used, clippy::indexing_slicing)] // a test fails where it panics
 
+mod cancelled;
 mod client;
 mod pipeline;
 mod plan;
@@ -32,6 +33,9 @@ const THREADS: u64 = 4;
 /// How many connections of broken streams there are, each in a thread of its own, and how many streams each breaks.
 const STREAM_SEEDS: u64 = 2;
 const BROKEN_STREAMS: u32 = 10_000;
+
+/// How many calls go over one connection.
+const CALLS: u64 = 6_000;
 
 /// The cases count the descriptors of the process, so they run one after the other.
 static ALONE: Mutex<()> = Mutex::new(());
@@ -130,6 +134,19 @@ fn ten_thousand_broken_streams_leave_both_windows_as_they_were() {
         }
     }
     println!("chaos: {} connections in {:?}", all.len(), begun.elapsed());
+}
+
+#[test]
+fn thousands_of_calls_that_are_given_up_leave_their_connection_as_it_was() {
+    let _alone = alone();
+    let before = descriptors();
+    let begun = Instant::now();
+    let seed = number("HYPERMAN_CHAOS_SEED").unwrap_or(1);
+    let report = cancelled::run(seed, CALLS);
+    let report = report.unwrap_or_else(|failure| panic!("{}", replay(seed, "given_up", &failure)));
+    println!("chaos: {CALLS} calls on one connection in {:?}: {report:?}", begun.elapsed());
+    assert!(report.given_up > CALLS / 3 && report.whole > CALLS / 3, "{report:?}");
+    assert_eq!(descriptors(), before, "descriptors leak");
 }
 
 #[test]

@@ -168,6 +168,13 @@ impl Plan {
         }
     }
 
+    /// A GET that is answered in ten pieces, 10 ms after each other.
+    pub fn plain(id: u64, length: usize) -> Plan {
+        let (piece, gap) = (1 + length / 10, Duration::from_millis(10));
+        let (pause, drop_after, timeout) = (Duration::ZERO, None, None);
+        Plan { id, kind: Kind::Streamed, length, piece, gap, pause, drop_after, timeout }
+    }
+
     pub fn method(&self) -> http::Method {
         if self.kind.has_body() { http::Method::POST } else { http::Method::GET }
     }
