@@ -146,6 +146,7 @@ fn thousands_of_calls_that_are_given_up_leave_their_connection_as_it_was() {
     let report = report.unwrap_or_else(|failure| panic!("{}", replay(seed, "given_up", &failure)));
     println!("chaos: {CALLS} calls on one connection in {:?}: {report:?}", begun.elapsed());
     assert!(report.given_up > CALLS / 3 && report.whole > CALLS / 3, "{report:?}");
+    assert!(report.growth <= cancelled::LARGER, "the process grew: {report:?}");
     assert_eq!(descriptors(), before, "descriptors leak");
 }
 
