@@ -23,11 +23,18 @@ struct Inner {
     kind: ErrorKind,
     url: Option<Url>,
     processed: bool,
+    /// Whether the head of an answer came before.
+    answered: bool,
 }
 
 impl Error {
     pub(crate) fn new(kind: ErrorKind) -> Self {
-        Error { inner: Box::new(Inner { kind, url: None, processed: false }) }
+        Error { inner: Box::new(Inner { kind, url: None, processed: false, answered: false }) }
+    }
+
+    /// An error after the head of an answer: the server has certainly seen the request.
+    pub(crate) fn answered(kind: ErrorKind) -> Self {
+        Error { inner: Box::new(Inner { kind, url: None, processed: true, answered: true }) }
     }
 
     /// Names the URL that the exchange was about, unless one is named already.
@@ -92,9 +99,14 @@ impl Error {
         )
     }
 
-    /// Whether the answer began but did not arrive whole.
+    /// Whether the answer began but did not arrive whole: its connection or its stream ended, or what came was not what
+    /// its head announced.
     pub fn is_partial(&self) -> bool {
-        matches!(self.inner.kind, ErrorKind::PartialBody(_))
+        let broken = matches!(
+            self.inner.kind,
+            ErrorKind::Protocol(_) | ErrorKind::Http2(_) | ErrorKind::Http2Stream(_)
+        );
+        matches!(self.inner.kind, ErrorKind::PartialBody(_)) || self.inner.answered && broken
     }
 }
 

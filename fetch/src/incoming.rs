@@ -132,18 +132,13 @@ impl<R: Runtime> Incoming<R> {
         let mut whole = Gathered::default();
         let mut trailers = None;
         while let Some(frame) = std::future::poll_fn(|cx| self.poll_piece(cx)).await {
-            match frame.map_err(answered)?.into_data() {
+            match frame.map_err(Error::answered)?.into_data() {
                 Ok(data) => whole.push(data, self.announced()),
                 Err(frame) => trailers = frame.into_trailers().ok(),
             }
         }
         Ok((whole.into_bytes(), trailers))
     }
-}
-
-/// An error after the head of an answer: the server has certainly seen the request.
-fn answered(kind: ErrorKind) -> Error {
-    Error::new(kind).maybe_processed(true)
 }
 
 /// The pieces of a body put together.
@@ -189,7 +184,7 @@ impl<R: Runtime> http_body::Body for Incoming<R> {
     type Error = Error;
 
     fn poll_frame(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Error>>> {
-        self.get_mut().poll_piece(cx).map(|piece| piece.map(|piece| piece.map_err(answered)))
+        self.get_mut().poll_piece(cx).map(|piece| piece.map(|piece| piece.map_err(Error::answered)))
     }
 
     fn is_end_stream(&self) -> bool {

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use http::Method;
 use hyperman_fetch::Client;
+use hyperman_transport::{Runtime as _, Timer as _};
 
 mod scripted;
 mod told;
@@ -318,6 +319,47 @@ fn what_was_on_its_way_to_a_cancelled_stream_goes_nowhere() {
     assert_eq!(sent, on_one(&Method::GET, &["RST_STREAM 1 CANCEL"]));
 }
 
+#[test]
+fn whoever_has_no_patience_left_cancels_the_stream_and_the_connection_stays() {
+    let cancelled = [
+        "HEADERS 1 GET /",
+        "RST_STREAM 1 CANCEL",
+        "HEADERS 3 GET /",
+        "RST_STREAM 3 CANCEL",
+        "GOAWAY NO_ERROR",
+    ];
+    let moment = Duration::from_millis(30);
+    let sent = with_script("silence", async |client, url| {
+        for _ in 0..2 {
+            let error = client.get(&url).timeout(moment).send().await.expect_err("no answer");
+            assert!(error.is_timeout() && error.request_may_have_been_processed(), "{error:?}");
+        }
+    });
+    assert_eq!(sent, [cancelled]);
+    let sent = with_script("silence", async |client, url| {
+        for _ in 0..2 {
+            let mut asked = std::pin::pin!(client.get(&url).send());
+            let (mut timer, later) = (client.runtime().timer(), client.runtime().now() + moment);
+            // Long enough for the request to go out; then nobody wants the answer any more.
+            std::future::poll_fn(|cx| {
+                assert!(asked.as_mut().poll(cx).is_pending());
+                timer.poll_deadline(later, cx)
+            })
+            .await;
+        }
+    });
+    assert_eq!(sent, [cancelled], "a future that is dropped");
+}
+
+#[test]
+fn a_request_that_is_not_let_out_waits() {
+    let sent = with_script("no_streams", async |client, url| {
+        assert_eq!(ask(&client, &Method::POST, &url, "").await, "200 ok");
+        assert_eq!(ask(&client, &Method::GET, &url, "").await, "200 ok");
+    });
+    assert_eq!(sent, [["HEADERS 1 POST /", "HEADERS 3 POST /", "HEADERS 5 GET /", "GOAWAY NO_ERROR"]]);
+}
+
 /// A frame behind the end of a stream is a fault of that stream, as long as the client knows it (RFC 9113 §5.1); its answer
 /// stands.
 #[test]
@@ -350,8 +392,8 @@ mod over_tls {
 
     use super::*;
 
-    /// Asks twice over TLS, and gives what was sent.
-    fn ask_twice(script: &str) -> Vec<Vec<String>> {
+    /// Asks twice over TLS: what came the first time, and what was sent. The second time all is well.
+    fn ask_twice(script: &str) -> (String, Vec<Vec<String>>) {
         let folder = tempfile::tempdir().expect("a folder");
         let made = development_certificate(["localhost"]).expect("a certificate");
         let file = |name: &str, text: &str| {
@@ -362,42 +404,57 @@ mod over_tls {
         let files = [file("certificate", &made.certificate_pem), file("key", &made.key_pem)].join(" ");
         let mut scripts = Scripts::start();
         let url = format!("https://localhost:{}/", scripts.start_script(script, &files));
-        hyperman_loop::block_on(async |handle| {
+        let told = hyperman_loop::block_on(async |handle| {
             let trust = Authorities::from_pem(&made.certificate_pem);
             let client = Client::builder(handle)
                 .tls(&ClientTls::builder().only_authorities(trust).build().expect("a configuration"))
                 .resolve("localhost", [([127, 0, 0, 1], 0).into()])
                 .timeout(Duration::from_secs(15))
                 .build();
-            for method in [Method::POST, Method::GET] {
-                assert_eq!(ask(&client, &method, &url, "").await, "200 ok", "{script}");
-            }
-        })
-        .expect("a loop");
-        scripts.end_script()
+            let first = ask(&client, &Method::POST, &url, "").await;
+            assert_eq!(ask(&client, &Method::GET, &url, "").await, "200 ok", "{script}: {first}");
+            first
+        });
+        (told.expect("a loop"), scripts.end_script())
     }
 
     #[test]
     fn an_idle_connection_ends_with_a_goaway_and_a_close_notify() {
         let mut sent = on_one(&Method::POST, &[]);
         sent.iter_mut().for_each(|connection| connection.push("CLOSE_NOTIFY".into()));
-        assert_eq!(ask_twice("plain"), sent);
+        assert_eq!(ask_twice("plain"), ("200 ok".into(), sent));
     }
 
     /// Behind one name there are several servers, and not all of them speak the same.
     #[test]
     fn a_kept_connection_of_http_1_may_be_followed_by_one_of_http_2() {
-        let sent = ask_twice("http_1_first");
+        let (told, sent) = ask_twice("http_1_first");
+        assert_eq!(told, "200 ok");
         let first = ["POST / HTTP/1.1", "GET / HTTP/1.1"];
         let second = ["HEADERS 1 GET /", "GOAWAY NO_ERROR", "CLOSE_NOTIFY"];
         assert_eq!(sent, [&first[..], &second]);
+    }
+
+    /// Where only the end of the connection ends an answer, TLS has to say that it is one (RFC 8446 §6.1).
+    #[test]
+    fn a_cut_is_no_end() {
+        assert_eq!(ask_twice("until_the_end").0, "200 ok");
+        assert_eq!(ask_twice("whole_before_a_cut").0, "200 ok");
+        for script in ["until_a_cut", "chunks_before_a_cut"] {
+            let (told, _) = ask_twice(script);
+            assert!(
+                told.starts_with("PartialBody(Transport(") && told.contains("UnexpectedEof"),
+                "{script}: {told}"
+            );
+        }
     }
 
     /// RFC 9113 §7.
     #[test]
     fn a_server_that_wants_http_1_gets_it() {
         for script in ["http_1_required", "http_1_required_of_all"] {
-            let sent = ask_twice(script);
+            let (told, sent) = ask_twice(script);
+            assert_eq!(told, "200 ok");
             assert_eq!(
                 sent.get(1).and_then(|second| second.first()),
                 Some(&"POST / HTTP/1.1".into()),

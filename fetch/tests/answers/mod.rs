@@ -177,7 +177,7 @@ pub const CHUNKS: &[Row] = &[
     ('C', b"5\r\nhel", "PartialBody(Closed)"),
     ('C', b"5\r\nhello\r\n0\r\nX: y\r\n\r\n", "200 hello"),
     ('C', b"5\r\nhello\r\n0\r\nX : y\r\n\r\n", "InvalidFieldName(\"X \")"),
-    ('C', b"5\r\nhello\r\n0\r\nX: y\r\n z\r\n\r\n", "ObsoleteFold"),
+    ('-', b"5\r\nhello\r\n0\r\nX: y\r\n z\r\n\r\n", "200 hello, kept"),
     ('-', b"5\r\nhello\r\n0\r\nX: a\0\r\n\r\n", "InvalidFieldValue(\"X\")"),
     ('C', b"5\r\nhello\r\n0\r\nContent-Length: 3\r\n\r\n", "200 hello"),
     ('-', b"5\r\nhello\r\n0\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\npoison", "200 hello"),

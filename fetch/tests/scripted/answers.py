@@ -9,6 +9,26 @@ def plain(conn, number):
     conn.settings()
 
 
+def silence(conn, number):
+    conn.settings()
+    if number == 1:
+        while True:
+            conn.frame()
+
+
+def no_streams(conn, number):
+    """No request may be sent, and the one that came before it was known is refused; later one may."""
+    conn.settings(MAX_CONCURRENT_STREAMS=0)
+    stream = conn.await_request()
+    while 'SETTINGS ACK' not in conn.record:
+        conn.frame()
+    conn.reset(stream, 'REFUSED_STREAM')
+    before = len(conn.record)
+    conn.ping()
+    assert not any(frame.startswith('HEADERS') for frame in conn.record[before:]), conn.record
+    conn.settings(MAX_CONCURRENT_STREAMS=1)
+
+
 # ---- ends that leave the request alone (RFC 9113 section 6.8, 8.7)
 
 def goaway_before_the_answer(conn, number):
@@ -303,6 +323,6 @@ def a_window_below_zero(conn, number):
 
 def quiet(conn):
     """Sees that no DATA comes before the client answers a PING."""
-    conn.send(PingFrame(0, opaque_data=b'anything'))
-    while conn.record[-1] != 'PING ACK':
-        assert not isinstance(conn.frame(), DataFrame), conn.record
+    before = len(conn.record)
+    conn.ping()
+    assert not any(frame.startswith('DATA') for frame in conn.record[before:]), conn.record

@@ -374,3 +374,27 @@ def the_end_within_a_frame(conn, stream):
 def the_end_behind_an_interim_answer(conn, stream):
     conn.head(stream, status='103')
     ends(conn)
+
+
+# ---- TLS that ends without a word (RFC 8446 section 6.1): whoever cut it could have cut anywhere
+
+def plain_answer(head, farewell):
+    """The first connection answers so over HTTP/1.1 and ends, with a `close_notify` or without one."""
+    def script(conn, number):
+        conn.settings()
+
+    def http1(conn, number):
+        while b'\r\n\r\n' not in conn.buffer:
+            conn.fill(len(conn.buffer) + 1)
+        conn.sock.sendall(head if number == 1 else b'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok')
+        if farewell or number > 1:
+            conn.sock.unwrap()
+
+    script.http1 = http1
+    return script
+
+
+until_the_end = plain_answer(b'HTTP/1.1 200 OK\r\n\r\nok', True)
+until_a_cut = plain_answer(b'HTTP/1.1 200 OK\r\n\r\nok', False)
+whole_before_a_cut = plain_answer(b'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok', False)
+chunks_before_a_cut = plain_answer(b'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n', False)

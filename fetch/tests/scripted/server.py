@@ -149,6 +149,12 @@ class Conn:
     def goaway(self, last, code='NO_ERROR'):
         self.send(GoAwayFrame(0, last_stream_id=last, error_code=CODES.index(code)))
 
+    def ping(self):
+        """Waits for the client to answer a PING, and writes down what comes before that."""
+        self.send(PingFrame(0, opaque_data=b'anything'))
+        while 'ACK' not in self.await_frame(PingFrame).flags:
+            pass
+
     def rest(self):
         """Answers whatever is still asked, until the client goes."""
         while True:
@@ -227,7 +233,11 @@ class Play:
             if self.certificate:
                 # A script may say how many requests its first connection answers over HTTP/1.1.
                 most = getattr(self.script, 'http1_answers', None) if number == 1 else None
-                sock = conn.sock = self.secured(sock, ['http/1.1'] if most else ['h2', 'http/1.1'])
+                other = getattr(self.script, 'http1', None)
+                sock = conn.sock = self.secured(sock, ['http/1.1'] if most or other else ['h2', 'http/1.1'])
+                if other:
+                    other(conn, number)
+                    return
                 if sock.selected_alpn_protocol() == 'http/1.1':
                     conn.http1(most)
                     return

@@ -39,6 +39,14 @@ impl Reading {
         Some(Reading { framing, taken: 0 })
     }
 
+    /// Folded lines among the trailers are joined, not refused.
+    pub(crate) fn unfolding(mut self, unfold: bool) -> Self {
+        if let Framing::Chunked(chunked) = self.framing {
+            self.framing = Framing::Chunked(chunked.unfolding(unfold));
+        }
+        self
+    }
+
     /// The next piece at the front of `buffer`; `None` asks for more. `eof` says that no more will come.
     pub(crate) fn next(
         &mut self,

@@ -21,6 +21,8 @@ pub(crate) struct Chunked {
     left: u64,
     /// Bytes of chunk extensions so far, in the whole body (S06).
     extensions: u32,
+    /// Folded lines in the trailer section are joined, not refused.
+    unfold: bool,
 }
 
 /// A piece of a body.
@@ -61,7 +63,13 @@ enum State {
 
 impl Chunked {
     pub(crate) fn new() -> Self {
-        Chunked { state: State::Line(Line::Size(0)), left: 0, extensions: 0 }
+        Chunked { state: State::Line(Line::Size(0)), left: 0, extensions: 0, unfold: false }
+    }
+
+    /// Folded lines in the trailer section are joined, not refused.
+    pub(crate) fn unfolding(mut self, unfold: bool) -> Self {
+        self.unfold = unfold;
+        self
     }
 
     /// Takes the next piece from the front of `buffer`; `None` asks for more bytes. `allowed` is what the body may
@@ -107,6 +115,7 @@ impl Chunked {
                     self.state = State::Trailers(scan);
                     let Some(end) = end else { return Ok(None) };
                     let section = buffer.split_to(end.length).freeze();
+                    let section = if self.unfold { fields::unfolded(section, 0) } else { section };
                     self.state = State::End;
                     let trailers = fields::parse_trailers(&section, end.fields)?;
                     if !trailers.is_empty() {

@@ -137,6 +137,25 @@ pub(crate) fn is_forbidden_trailer(name: &[u8]) -> bool {
     FORBIDDEN_TRAILERS.iter().any(|forbidden| name.eq_ignore_ascii_case(forbidden.as_bytes()))
 }
 
+/// A head or trailer section with blanks in place of the line ends inside folded fields (RFC 9112 §5.2). A first field line that begins
+/// with white space folds nothing and stays.
+pub(crate) fn unfolded(head: Bytes, fields_start: usize) -> Bytes {
+    let is_fold = |window: &[u8]| matches!(window, [b'\r', b'\n', b' ' | b'\t']);
+    if !head.get(fields_start..).unwrap_or_default().windows(3).any(is_fold) {
+        return head;
+    }
+    let mut bytes = head.to_vec();
+    let (_, fields) = bytes.split_at_mut(fields_start.min(head.len()));
+    let mut rest = fields;
+    while let [first, second, third, ..] = rest {
+        if is_fold(&[*first, *second, *third]) {
+            (*first, *second) = (b' ', b' ');
+        }
+        rest = rest.get_mut(1..).unwrap_or_default();
+    }
+    Bytes::from(bytes)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

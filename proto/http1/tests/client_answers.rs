@@ -199,6 +199,10 @@ fn s07_line_ends_and_folds_of_answers() {
         &["204 HTTP/1.1 a=b   \\tc    d e=f Empty", "reusable"],
     );
     client_vector_with(&config, GET, b"HTTP/1.1 204 x\r\n A: b\r\n\r\n", false, &["error folded field line"]);
+    let chunked = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\nA: b\r\n c\r\n\r\n";
+    let head = "200 HTTP/1.1 transfer-encoding=chunked Chunked";
+    client_vector_with(&config, GET, chunked, false, &[head, "trailers a=b   c", "end", "reusable"]);
+    client_vector(GET, std::str::from_utf8(chunked).unwrap(), &[head, "error folded field line"]);
 }
 
 #[test]

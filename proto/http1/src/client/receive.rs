@@ -1,6 +1,6 @@
 //! Bytes into events.
 
-use bytes::{Buf, Bytes};
+use bytes::Buf;
 use http::header::CONTENT_LENGTH;
 use http::{Response, StatusCode};
 
@@ -73,7 +73,7 @@ impl Client {
                 };
                 let head = self.read.split_to(end.length).freeze();
                 let line = status_line::parse(head.get(..end.fields_start - 2).unwrap_or_default())?;
-                let head = if self.config.unfold { unfolded(head, end.fields_start) } else { head };
+                let head = if self.config.unfold { fields::unfolded(head, end.fields_start) } else { head };
                 let fields = match self.heads.as_deref_mut() {
                     Some(cache) => cache.fields(&head, end.fields_start, end.fields, &mut self.last_block)?,
                     None => fields::parse(&head, end.fields_start, end.fields)?,
@@ -151,7 +151,7 @@ impl Client {
         persist &= self.request == Request::Done;
         self.exchange.persist &= persist;
         match Reading::new(body) {
-            Some(reading) => self.receive = Receive::Body(reading),
+            Some(reading) => self.receive = Receive::Body(reading.unfolding(self.config.unfold)),
             None => {
                 self.receive = Receive::Done;
                 self.finish_exchange();
@@ -198,23 +198,4 @@ fn response(line: StatusLine, headers: http::HeaderMap) -> Response<()> {
         response.extensions_mut().insert(reason);
     }
     response
-}
-
-/// The head with blanks in place of the line ends inside folded fields (RFC 9112 §5.2). A first field line that begins
-/// with white space folds nothing and stays.
-fn unfolded(head: Bytes, fields_start: usize) -> Bytes {
-    let is_fold = |window: &[u8]| matches!(window, [b'\r', b'\n', b' ' | b'\t']);
-    if !head.get(fields_start..).unwrap_or_default().windows(3).any(is_fold) {
-        return head;
-    }
-    let mut bytes = head.to_vec();
-    let (_, fields) = bytes.split_at_mut(fields_start.min(head.len()));
-    let mut rest = fields;
-    while let [first, second, third, ..] = rest {
-        if is_fold(&[*first, *second, *third]) {
-            (*first, *second) = (b' ', b' ');
-        }
-        rest = rest.get_mut(1..).unwrap_or_default();
-    }
-    Bytes::from(bytes)
 }
