@@ -8,6 +8,7 @@
 use std::hash::BuildHasher;
 
 use bytes::Bytes;
+use http::uri::PathAndQuery;
 
 use crate::config::Limits;
 use crate::error::Error;
@@ -64,8 +65,8 @@ pub(crate) struct Line {
     hash: u64,
     generation: u32,
     pub(crate) method: AnsweredMethod,
-    /// Nothing is special about it: HTTP/1.1, no CONNECT, no absolute form.
-    pub(crate) plain: bool,
+    /// The target, where nothing is special about the line: HTTP/1.1, no CONNECT, no absolute form.
+    pub(crate) plain: Option<PathAndQuery>,
     pub(crate) line: RequestLine,
 }
 
@@ -178,6 +179,7 @@ impl HeadCache {
         if let Some(place) = self.lines.get_mut(usize::from(slot)) {
             let method = AnsweredMethod::from(&line.method);
             let plain = line.http11 && !line.absolute && method != AnsweredMethod::Connect;
+            let plain = plain.then(|| line.uri.path_and_query().cloned()).flatten();
             *place = Some(Line { bytes, hash, generation, method, plain, line });
             *at = Remembered { slot, generation };
         }

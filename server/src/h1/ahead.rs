@@ -9,6 +9,7 @@ use std::time::Instant;
 use bytes::Buf;
 use http::response::Parts;
 use http::{Response, StatusCode};
+use http_body::Frame;
 use hyperman_http1::{BodySize, Loan, Server};
 use hyperman_transport::ByteStream;
 
@@ -169,21 +170,27 @@ where
             self.answer_slowly(ends, loan, &head, size, Poll::Pending);
             return false;
         }
-        let frame = this.exchange.as_mut().poll_frame_unguarded(cx);
-        if let Poll::Ready(Some(Ok(frame))) = &frame
-            && let Some(data) = frame.data_ref()
-            && size == BodySize::Known(data.chunk().len() as u64)
-            && data.remaining() == data.chunk().len()
-            && this.exchange.body_has_ended()
-            && this.machine.answer_plain(loan, head.status, &head.headers, data.chunk())
-        {
-            this.exchange.set(Exchange::Idle);
-            if head.headers.capacity() == 0 {
-                // It owns nothing, and finding that out once more takes a while.
-                std::mem::forget(head.headers);
-            }
-            return true;
-        }
+        let frame = match this.exchange.as_mut().poll_frame_unguarded(cx) {
+            Poll::Ready(Some(Ok(frame))) => match frame.into_data() {
+                Ok(data) => {
+                    if size == BodySize::Known(data.chunk().len() as u64)
+                        && data.remaining() == data.chunk().len()
+                        && this.exchange.body_has_ended()
+                        && this.machine.answer_plain(loan, head.status, &head.headers, data.chunk())
+                    {
+                        this.exchange.set(Exchange::Idle);
+                        if head.headers.capacity() == 0 {
+                            // It owns nothing, and finding that out once more takes a while.
+                            std::mem::forget(head.headers);
+                        }
+                        return true;
+                    }
+                    Poll::Ready(Some(Ok(Frame::data(data))))
+                }
+                Err(frame) => Poll::Ready(Some(Ok(frame))),
+            },
+            frame => frame,
+        };
         self.answer_slowly(ends, loan, &head, size, frame);
         false
     }

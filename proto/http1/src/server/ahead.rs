@@ -11,14 +11,14 @@
 //! what is still to be written, and goes on from there.
 
 use bytes::BytesMut;
-use http::{HeaderMap, Request, StatusCode, Version};
+use http::uri::PathAndQuery;
+use http::{HeaderMap, Request, StatusCode, Uri, Version};
 
 use super::head::{consume, request};
 use super::{Answer, Exchange, MIN_SPARE, RECEIVE, Receive, Server};
 use crate::cache::{Block, HeadCache, Line};
 use crate::framing::AnsweredMethod;
 use crate::loan::Loan;
-use crate::request_line::RequestLine;
 use crate::write;
 
 /// A request that was found in the cache.
@@ -26,6 +26,7 @@ use crate::write;
 pub struct KnownHead<'a> {
     block: &'a Block,
     line: &'a Line,
+    target: &'a PathAndQuery,
 }
 
 impl Server {
@@ -51,27 +52,27 @@ impl Server {
     pub fn find_plain<'a>(&self, heads: Option<&'a HeadCache>, received: &[u8]) -> Option<KnownHead<'a>> {
         let cache = heads?;
         let (block, line) = (cache.block(self.last_block)?, cache.line(self.last_line)?);
+        let target = line.plain.as_ref()?;
         // This connection has scanned both before, so each is within its limits; together they need not be.
         let is_it = block.fields.facts.plain
-            && line.plain
             && received.starts_with(&line.bytes)
             && received.get(line.bytes.len()..).is_some_and(|rest| rest.starts_with(&block.bytes))
             && line.bytes.len() + block.bytes.len() <= self.config.limits.head;
-        is_it.then_some(KnownHead { block, line })
+        is_it.then_some(KnownHead { block, line, target })
     }
 
     /// Opens the exchange of a request that [`find_plain`](Self::find_plain) has found at the front of `received`, and
     /// hands it out; `body` is of the type that the driver wants.
     #[inline]
     pub fn take_plain<B>(&mut self, head: KnownHead<'_>, received: &mut BytesMut, body: B) -> Request<B> {
-        let KnownHead { block, line } = head;
+        let KnownHead { block, line, target } = head;
         consume(received, line.bytes.len() + block.bytes.len());
         self.exchange = Exchange { method: line.method, ..Exchange::PLAIN };
         self.plain = line.method == AnsweredMethod::Other;
         self.answer = Answer::Owed;
         self.receive = Receive::Done;
-        let RequestLine { method, uri, .. } = &line.line;
-        request(body, method.clone(), uri.clone(), block.fields.headers.clone(), Version::HTTP_11)
+        let (method, uri) = (line.line.method.clone(), Uri::from(target.clone()));
+        request(body, method, uri, block.fields.headers.clone(), Version::HTTP_11)
     }
 
     /// Whether the request that is being answered was a HEAD.
