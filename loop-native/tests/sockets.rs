@@ -184,6 +184,37 @@ fn urgent_data_does_not_hide_what_is_behind_it() {
     }
 }
 
+/// Also when the loop waits for room and the room has just come: no turn of the loop lies between that and the drop.
+#[test]
+fn a_socket_that_waits_for_room_is_closed_when_it_is_dropped() {
+    for backend in Backend::available() {
+        let event_loop = Loop::with_backend(backend).unwrap();
+        let handle = event_loop.handle();
+        event_loop.block_on(async {
+            let (listener, address) = listen(&handle);
+            let mut peer = std::net::TcpStream::connect(address).unwrap();
+            let mut listener = listener;
+            let mut server = poll_fn(|cx| listener.poll_accept(cx)).await.unwrap().socket;
+            peer.shutdown(std::net::Shutdown::Write).unwrap();
+            let piece = [b'x'; 64 << 10];
+            let waits = poll_fn(|cx| {
+                while server.poll_send(cx, &[IoSlice::new(&piece)]).is_ready() {}
+                Poll::Ready(())
+            });
+            waits.await;
+            // The loop hears of the end of the other direction and goes on waiting for room.
+            handle.sleep(Duration::from_millis(20)).await;
+            peer.set_nonblocking(true).unwrap();
+            while io::Read::read(&mut peer, &mut [0; 64 << 10]).is_ok() {}
+            drop(server);
+            peer.set_nonblocking(false).unwrap();
+            peer.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
+            io::Read::read_to_end(&mut peer, &mut Vec::new())
+                .unwrap_or_else(|error| panic!("{backend}: {error}"));
+        });
+    }
+}
+
 #[cfg(target_os = "linux")]
 fn on_epoll(test: impl AsyncFnOnce(Handle)) {
     let event_loop = Loop::with_backend(Backend::Epoll).unwrap();

@@ -29,7 +29,7 @@ pub(super) fn open() -> io::Result<Box<dyn Driver>> {
     }
     let mut known = Probe::new();
     ring.submitter().register_probe(&mut known)?;
-    if !known.is_supported(opcode::PollAdd::CODE) || !known.is_supported(opcode::PollRemove::CODE) {
+    if !known.is_supported(opcode::PollAdd::CODE) || !known.is_supported(opcode::AsyncCancel::CODE) {
         return Err(io::Error::new(io::ErrorKind::Unsupported, "its poll requests are not allowed"));
     }
     Ok(Box::new(Uring { ring, slots: Vec::new(), reported: Vec::new() }))
@@ -208,7 +208,9 @@ impl Driver for Uring {
         let mut withdrawn = Ok(());
         for interest in [Interest::Read, Interest::Write] {
             if armed.get(side(interest)) == Some(&true) {
-                let withdrawal = opcode::PollRemove::new(label(key, interest)).build().user_data(WITHDRAWAL);
+                // No removal of a poll request: it does nothing to one that has been triggered and whose answer is not
+                // worked out yet, and a lasting one would hold the socket open from then on.
+                let withdrawal = opcode::AsyncCancel::new(label(key, interest)).build().user_data(WITHDRAWAL);
                 withdrawn = withdrawn.and(self.push(&withdrawal));
             }
         }
