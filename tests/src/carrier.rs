@@ -28,6 +28,8 @@ impl Carrier {
     pub const ONE: &[Carrier] = &[Carrier::Http1, Carrier::Http1Tls];
     /// Where a case runs that is about what only HTTP/2 has.
     pub const TWO: &[Carrier] = &[Carrier::Http2, Carrier::Http2Tls];
+    /// Where a case runs that is about TLS itself, whatever goes over it.
+    pub const TLS: &[Carrier] = &[Carrier::Http1Tls];
 
     /// Whether it is HTTP/2.
     pub fn is_http2(self) -> bool {

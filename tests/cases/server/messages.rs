@@ -25,7 +25,8 @@ hyperman_tests::cases! {
         a_pending_handler_parks_only_its_own_connection
         an_axum_router_is_served_unchanged;
     TWO:
-        a_pending_handler_parks_only_its_own_stream;
+        a_pending_handler_parks_only_its_own_stream
+        both_versions_are_spoken_on_one_port;
 }
 
 fn keep_alive_serves_one_request_after_the_other(on: Carrier) {
@@ -156,6 +157,18 @@ fn a_pending_handler_parks_only_its_own_stream(on: Carrier) {
             assert_eq!(peer.head(stream).expect("an answer").status, 200);
             assert_eq!(peer.piece(stream).expect("a body").expect("a piece"), "ready");
             peer.finished(stream);
+        }
+    });
+}
+
+fn both_versions_are_spoken_on_one_port(on: Carrier) {
+    let other = if on.is_secure() { Carrier::Http1Tls } else { Carrier::Http1 };
+    with_server!(on, |_| service_fn(say_target), Config::default(), |address, _: &Shutdown| {
+        let (mut one, mut two) = (Caller::connect(other, address), Caller::connect(on, address));
+        for number in 0..5 {
+            for caller in [&mut one, &mut two] {
+                assert_eq!(caller.get(&format!("/{number}")).answer().text(), format!("GET /{number}"));
+            }
         }
     });
 }
