@@ -17,5 +17,5 @@ fn block_on<F: Future>(future: impl FnOnce(Rt) -> F) -> F::Output {
 }
 
 fn main() -> ExitCode {
-    cases::run("epoll")
+    cases::run("native (epoll)")
 }

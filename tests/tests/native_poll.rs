@@ -17,5 +17,5 @@ fn block_on<F: Future>(future: impl FnOnce(Rt) -> F) -> F::Output {
 }
 
 fn main() -> ExitCode {
-    cases::run("poll")
+    cases::run("native (poll)")
 }

@@ -19,5 +19,5 @@ fn block_on<F: Future>(future: impl FnOnce(Rt) -> F) -> F::Output {
 }
 
 fn main() -> ExitCode {
-    cases::run("tokio multi_thread")
+    cases::run("tokio (multi_thread)")
 }

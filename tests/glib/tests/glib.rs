@@ -15,5 +15,5 @@ fn block_on<F: Future>(future: impl FnOnce(Rt) -> F) -> F::Output {
 }
 
 fn main() -> ExitCode {
-    cases::run("GLib")
+    cases::run("glib (own context)")
 }
