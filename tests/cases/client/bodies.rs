@@ -150,7 +150,7 @@ fn an_early_answer_ends_the_upload(on: Carrier) {
                 peer.begin(413, 7);
                 assert_eq!(peer.send(b"too big"), 7);
                 peer.reset_stream(Reason::NoError);
-                peer.expect_end();
+                peer.expect_cut();
             })
         } else {
             Scripted::one(on, |peer: &mut Peer| {
