@@ -10,7 +10,7 @@ type Rt = hyperman_glib::GlibRuntime;
 
 fn block_on<F: Future>(future: impl FnOnce(Rt) -> F) -> F::Output {
     let context = glib::MainContext::new();
-    let runtime = Rt::new(context.clone()).expect("descriptors are free");
+    let Ok(runtime) = Rt::new(context.clone()) else { panic!("no runtime") };
     context.block_on(future(runtime))
 }
 
