@@ -273,6 +273,8 @@ where
         place.stream = Some(stream);
         place.upload = upload;
         place.connect = connect;
+        // No event tells the end of what ended with its head.
+        place.incoming_ended = matches!(length, BodyLength::Empty);
         place.head = request.method() == Method::HEAD;
         let mut request = request.map(|()| body.on(&ends.info));
         place.interim = ends.extend(&mut request);

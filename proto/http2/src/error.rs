@@ -273,6 +273,8 @@ pub enum Malformed {
     ContentLengthMismatch,
     /// Trailers without END_STREAM (RFC 9113 §8.1).
     TrailersNotLast,
+    /// HEADERS behind the head of a CONNECT (RFC 9113 §8.5).
+    HeadersInTunnel,
     /// DATA before the head of the response, or in a response that has no content.
     UnexpectedData,
     /// An interim response that ends the stream, or a 101 (RFC 9113 §8.1, §8.6).
@@ -297,6 +299,7 @@ impl fmt::Display for Malformed {
             Malformed::BadContentLength => "a bad Content-Length",
             Malformed::ContentLengthMismatch => "the content is not as long as Content-Length says",
             Malformed::TrailersNotLast => "trailers that do not end the message",
+            Malformed::HeadersInTunnel => "header fields inside of a tunnel",
             Malformed::UnexpectedData => "data where none belongs",
             Malformed::BadInterim => "a bad interim response",
             Malformed::SelfDependency => "a stream that depends on itself",

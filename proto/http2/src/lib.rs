@@ -74,6 +74,7 @@
 //! So the module `hpack` is our own; the interoperability vectors of the working group are among its tests.
 #![forbid(unsafe_code)]
 
+mod authority;
 mod budget;
 mod client;
 mod config;

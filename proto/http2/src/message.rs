@@ -9,6 +9,7 @@ use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use http::uri::{Authority, PathAndQuery, Scheme};
 use http::{Method, StatusCode, Uri, Version};
 
+use crate::authority::HostPort;
 use crate::config::{ABUSE, Limits};
 use crate::error::{Malformed, Spent};
 use crate::hpack::{Field, Pseudo};
@@ -43,7 +44,32 @@ pub(crate) struct RequestHead {
     protocol: Option<Bytes>,
     pub(crate) content_length: Option<u64>,
     pub(crate) priority: Option<Priority>,
-    pub(crate) expect_continue: bool,
+    pub(crate) expect: Expectation,
+}
+
+/// What the Expect fields of a request say together (RFC 9110 §10.1.1).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Expectation {
+    None,
+    /// `100-continue` and nothing else.
+    Continue,
+    /// Something that we do not know.
+    Other,
+}
+
+impl Expectation {
+    fn of(headers: &HeaderMap) -> Self {
+        let lines = headers.get_all(header::EXPECT).iter();
+        let members =
+            lines.flat_map(|line| line.as_bytes().split(|&byte| byte == b',')).map(<[u8]>::trim_ascii);
+        members.filter(|member| !member.is_empty()).fold(Expectation::None, |before, member| {
+            if before != Expectation::Other && member.eq_ignore_ascii_case(b"100-continue") {
+                Expectation::Continue
+            } else {
+                Expectation::Other
+            }
+        })
+    }
 }
 
 impl Section {
@@ -144,7 +170,9 @@ impl Section {
         }
         let method = self.method.take().ok_or(Malformed::MissingPseudoField)?;
         let method = Method::from_bytes(&method).map_err(|_| Malformed::BadPseudoField)?;
-        if self.protocol.is_some() && !(connect_protocol && method == Method::CONNECT) {
+        if let Some(protocol) = &self.protocol
+            && !(connect_protocol && method == Method::CONNECT && is_token(protocol))
+        {
             return Err(Malformed::BadPseudoField);
         }
         let uri = if method == Method::CONNECT && self.protocol.is_none() {
@@ -154,41 +182,40 @@ impl Section {
         };
         let protocol = self.protocol.take();
         let priority = self.headers.get("priority").map(|field| Priority::default().merge(field.as_bytes()));
-        let expect = self.headers.get(header::EXPECT);
-        let expect_continue =
-            expect.is_some_and(|value| value.as_bytes().eq_ignore_ascii_case(b"100-continue"));
+        let expect = Expectation::of(&self.headers);
         let content_length = self.content_length;
         let headers = self.take_headers();
-        Ok(RequestHead { method, uri, headers, protocol, content_length, priority, expect_continue })
+        Ok(RequestHead { method, uri, headers, protocol, content_length, priority, expect })
     }
 
     fn connect_target(&mut self) -> Result<Uri, Malformed> {
         if self.scheme.is_some() || self.path.is_some() {
             return Err(Malformed::BadPseudoField);
         }
-        let authority = self.authority.take().ok_or(Malformed::MissingPseudoField)?;
-        let authority = read_authority(authority)?;
-        if authority.port_u16().is_none() {
+        let value = self.authority.take().ok_or(Malformed::MissingPseudoField)?;
+        if host_port(&value)?.port.is_none() {
             return Err(Malformed::BadPseudoField);
         }
+        // Which port a Host field means that has none is not known: no scheme belongs to the request.
+        self.check_host(Some(&value), None)?;
+        let authority = Authority::from_maybe_shared(value).map_err(|_| Malformed::BadPseudoField)?;
         let mut parts = http::uri::Parts::default();
         parts.authority = Some(authority);
         Uri::from_parts(parts).map_err(|_| Malformed::BadPseudoField)
     }
 
     fn target(&mut self, method: &Method) -> Result<Uri, Malformed> {
-        let scheme = self.scheme.take().ok_or(Malformed::MissingPseudoField)?;
-        let scheme = Scheme::try_from(&scheme[..]).map_err(|_| Malformed::BadPseudoField)?;
+        let scheme = read_scheme(&self.scheme.take().ok_or(Malformed::MissingPseudoField)?)?;
         let path = read_path(self.path.take().ok_or(Malformed::MissingPseudoField)?, method)?;
-        let authority = self.authority.take().map(read_authority).transpose()?;
-        let host = self.host()?;
-        match (&authority, &host) {
-            (Some(authority), Some(host)) if !same_host(authority, host, &scheme) => {
-                return Err(Malformed::HostMismatch);
-            }
-            (None, None) => return Err(Malformed::MissingPseudoField),
-            _ => {}
-        }
+        let value = self.authority.take();
+        let scheme_port = match scheme.as_str() {
+            "http" => Some(80),
+            "https" => Some(443),
+            _ => None,
+        };
+        self.check_host(value.as_ref(), scheme_port)?;
+        let authority = value.map(Authority::from_maybe_shared).transpose();
+        let authority = authority.map_err(|_| Malformed::BadPseudoField)?;
         let mut parts = http::uri::Parts::default();
         parts.scheme = authority.is_some().then_some(scheme);
         parts.authority = authority;
@@ -196,14 +223,22 @@ impl Section {
         Uri::from_parts(parts).map_err(|_| Malformed::BadPseudoField)
     }
 
-    /// The one Host field, checked like an authority (S11).
-    fn host(&self) -> Result<Option<Authority>, Malformed> {
+    /// Host is checked like an authority, is there at most once, and names the same place as `:authority`, if both are
+    /// there; one of them must be (S11, RFC 9113 §8.3.1).
+    fn check_host(&self, authority: Option<&Bytes>, scheme_port: Option<u16>) -> Result<(), Malformed> {
+        let authority = authority.map(|value| host_port(value)).transpose()?;
         let mut hosts = self.headers.get_all(header::HOST).iter();
-        let Some(host) = hosts.next() else { return Ok(None) };
+        let Some(host) = hosts.next() else {
+            return authority.map(drop).ok_or(Malformed::MissingPseudoField);
+        };
         if hosts.next().is_some() {
             return Err(Malformed::HostMismatch);
         }
-        read_authority(Bytes::copy_from_slice(host.as_bytes())).map(Some)
+        let host = host_port(host.as_bytes())?;
+        match authority {
+            Some(authority) if !authority.is_same(&host, scheme_port) => Err(Malformed::HostMismatch),
+            _ => Ok(()),
+        }
     }
 
     /// The section as the head of a response (RFC 9113 §8.3.2), with its Content-Length.
@@ -256,25 +291,40 @@ impl RequestHead {
     }
 }
 
-/// Framing, routing, credentials and content negotiation: none of it may come behind the content (RFC 9110 §6.5.1).
-const FORBIDDEN_TRAILERS: [HeaderName; 18] = [
+/// Framing, routing, request modifiers, credentials, and what says how to read the content: none of it may come behind
+/// the content (RFC 9110 §6.5.1). The names are the same as on HTTP/1.1.
+const FORBIDDEN_TRAILERS: [HeaderName; 32] = [
+    header::AGE,
     header::AUTHORIZATION,
+    HeaderName::from_static("authentication-info"),
     header::CACHE_CONTROL,
     header::CONTENT_ENCODING,
     header::CONTENT_LENGTH,
+    header::CONTENT_LOCATION,
     header::CONTENT_RANGE,
     header::CONTENT_TYPE,
     header::COOKIE,
+    header::DATE,
     header::EXPECT,
+    header::EXPIRES,
     header::HOST,
+    HeaderName::from_static("http2-settings"),
     header::IF_MATCH,
+    header::IF_MODIFIED_SINCE,
     header::IF_NONE_MATCH,
+    header::IF_RANGE,
+    header::IF_UNMODIFIED_SINCE,
+    header::LOCATION,
     header::MAX_FORWARDS,
+    header::PRAGMA,
     header::PROXY_AUTHENTICATE,
     header::PROXY_AUTHORIZATION,
+    header::RANGE,
+    header::RETRY_AFTER,
     header::SET_COOKIE,
     header::TE,
     header::TRAILER,
+    header::VARY,
     header::WWW_AUTHENTICATE,
 ];
 
@@ -303,36 +353,36 @@ pub(crate) fn parse_length(value: &[u8]) -> Option<u64> {
     })
 }
 
-/// User information is not allowed (RFC 9113 §8.3.1).
-fn read_authority(value: Bytes) -> Result<Authority, Malformed> {
-    if value.contains(&b'@') {
-        return Err(Malformed::BadPseudoField);
-    }
-    let authority = Authority::from_maybe_shared(value).map_err(|_| Malformed::BadPseudoField)?;
-    if authority.host().is_empty() { Err(Malformed::BadPseudoField) } else { Ok(authority) }
+fn host_port(value: &[u8]) -> Result<HostPort<'_>, Malformed> {
+    HostPort::parse(value).ok_or(Malformed::BadPseudoField)
 }
 
-/// A path begins with a slash; the asterisk is for OPTIONS (RFC 9113 §8.3.1). A fragment never belongs to it (S30).
-fn read_path(value: Bytes, method: &Method) -> Result<PathAndQuery, Malformed> {
-    let asterisk = &value[..] == b"*" && *method == Method::OPTIONS;
-    if (value.first() != Some(&b'/') && !asterisk) || value.contains(&b'#') {
+/// token (RFC 9110 §5.6.2)
+fn is_token(bytes: &[u8]) -> bool {
+    let is_token_byte = |byte: &u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(byte);
+    !bytes.is_empty() && bytes.iter().all(is_token_byte)
+}
+
+/// scheme (RFC 3986 §3.1)
+fn read_scheme(value: &[u8]) -> Result<Scheme, Malformed> {
+    if !value.first().is_some_and(u8::is_ascii_alphabetic) {
         return Err(Malformed::BadPseudoField);
     }
+    Scheme::try_from(value).map_err(|_| Malformed::BadPseudoField)
+}
+
+/// A path begins with a slash; the asterisk is for OPTIONS (RFC 9113 §8.3.1). A fragment never belongs to it, nor do
+/// bytes beyond ASCII (S30, RFC 3986 §3.3).
+fn read_path(value: Bytes, method: &Method) -> Result<PathAndQuery, Malformed> {
     if &value[..] == b"/" {
         return Ok(PathAndQuery::from_static("/"));
     }
+    let asterisk = &value[..] == b"*" && *method == Method::OPTIONS;
+    let visible = value.iter().all(|&byte| byte.is_ascii_graphic() && byte != b'#');
+    if (value.first() != Some(&b'/') && !asterisk) || !visible {
+        return Err(Malformed::BadPseudoField);
+    }
     PathAndQuery::from_maybe_shared(value).map_err(|_| Malformed::BadPseudoField)
-}
-
-/// Compares without regard to case and to the scheme's own port (RFC 9113 §8.3.1, RFC 3986 §6.2.3).
-fn same_host(authority: &Authority, host: &Authority, scheme: &Scheme) -> bool {
-    let default = match scheme.as_str() {
-        "http" => Some(80),
-        "https" => Some(443),
-        _ => None,
-    };
-    let port = |authority: &Authority| authority.port_u16().or(default);
-    authority.host().eq_ignore_ascii_case(host.host()) && port(authority) == port(host)
 }
 
 #[cfg(test)]
@@ -398,9 +448,20 @@ mod tests {
             (replaced(":path", "*"), Malformed::BadPseudoField),
             (replaced(":path", "/a#b"), Malformed::BadPseudoField),
             (replaced(":path", "/\u{7f}"), Malformed::BadPseudoField),
+            (replaced(":path", "/\u{e9}"), Malformed::BadPseudoField),
             (replaced(":method", "G T"), Malformed::BadPseudoField),
             (replaced(":scheme", ":"), Malformed::BadPseudoField),
+            (replaced(":scheme", ""), Malformed::BadPseudoField),
+            (replaced(":scheme", "1http"), Malformed::BadPseudoField),
             (replaced(":authority", "user@example.com"), Malformed::BadPseudoField),
+            (replaced(":authority", "example.com:x"), Malformed::BadPseudoField),
+            (replaced(":authority", "example.com:65536"), Malformed::BadPseudoField),
+            (replaced(":authority", "example.com,other.example"), Malformed::BadPseudoField),
+            (replaced(":authority", "[zz]"), Malformed::BadPseudoField),
+            (
+                section(&[(":method", "GET"), (":scheme", "http"), (":path", "/"), ("host", "a:65536")]),
+                Malformed::BadPseudoField,
+            ),
             (replaced(":authority", ""), Malformed::BadPseudoField),
             (replaced(":method", "CONNECT"), Malformed::BadPseudoField),
             (with(&[(":status", "200")]), Malformed::PseudoField),
@@ -423,6 +484,10 @@ mod tests {
                 Malformed::BadPseudoField,
             ),
             (section(&[(":method", "CONNECT"), (":authority", "a")]), Malformed::BadPseudoField),
+            (
+                section(&[(":method", "CONNECT"), (":authority", "a:1"), ("host", "b:1")]),
+                Malformed::HostMismatch,
+            ),
             (section(&[(":method", "CONNECT")]), Malformed::MissingPseudoField),
         ];
         for (place, (section, malformed)) in cases.into_iter().enumerate() {
@@ -451,6 +516,27 @@ mod tests {
         let request = section(&fields).into_request(true).unwrap().into_request();
         assert_eq!(request.extensions().get::<crate::Protocol>().unwrap().as_str(), "websocket");
         assert!(section(&fields).into_request(false).is_err());
+        for no_token in ["", "web socket"] {
+            let fields: Vec<_> = [&GET[1..], &[(":method", "CONNECT"), (":protocol", no_token)]].concat();
+            assert!(section(&fields).into_request(true).is_err(), "{no_token:?}");
+        }
+    }
+
+    #[test]
+    fn expectations_are_a_list_over_all_lines() {
+        for (lines, expectation) in [
+            (&[][..], Expectation::None),
+            (&[""], Expectation::None),
+            (&["100-Continue"], Expectation::Continue),
+            (&["100-continue, ,100-continue", "100-continue"], Expectation::Continue),
+            (&["100-continue, x"], Expectation::Other),
+            (&["x", "100-continue"], Expectation::Other),
+            (&["100-continue;q=1"], Expectation::Other),
+        ] {
+            let fields: Vec<_> = lines.iter().map(|line| ("expect", *line)).collect();
+            let head = with(&fields).into_request(false).unwrap();
+            assert_eq!(head.expect, expectation, "{lines:?}");
+        }
     }
 
     #[test]

@@ -98,11 +98,14 @@ fn interim_responses_continue_and_trailers() {
 
 #[test]
 fn heads_without_content() {
-    let table: [(Method, StatusCode, BodySize, Option<&str>); 6] = [
+    let table: [(Method, StatusCode, BodySize, Option<&str>); 8] = [
         (Method::HEAD, StatusCode::OK, BodySize::Known(500), Some("500")),
         (Method::HEAD, StatusCode::OK, BodySize::Known(0), None),
         (Method::GET, StatusCode::NO_CONTENT, BodySize::Known(3), None),
         (Method::GET, StatusCode::NOT_MODIFIED, BodySize::Unknown, None),
+        // A body that a handler gave where none is says nothing of the one that 200 would have had.
+        (Method::GET, StatusCode::NOT_MODIFIED, BodySize::Known(3), None),
+        (Method::GET, StatusCode::RESET_CONTENT, BodySize::Known(3), Some("0")),
         (Method::GET, StatusCode::OK, BodySize::Known(0), Some("0")),
         (Method::GET, StatusCode::NOT_FOUND, BodySize::Known(0), Some("0")),
     ];
@@ -357,7 +360,10 @@ fn what_the_local_side_must_not_do() {
     );
     assert_eq!(server.send_data(first, letters(1)), Err(Misuse::HeadNotSent));
     assert_eq!(server.end(first), Err(Misuse::HeadNotSent));
-    assert_eq!(server.send_head(first, StatusCode::OK, &lengths, BodySize::Known(6)), Err(Misuse::BadField));
+    for size in [0, 6] {
+        let sent = server.send_head(first, StatusCode::OK, &lengths, BodySize::Known(size));
+        assert_eq!(sent, Err(Misuse::BadField), "{size}");
+    }
     server.send_head(first, StatusCode::OK, &none, BodySize::Unknown).unwrap();
     assert_eq!(
         server.send_head(first, StatusCode::OK, &none, BodySize::Unknown),

@@ -4,7 +4,8 @@
 
 mod support;
 
-use hyperman_http2::Config;
+use http::{HeaderMap, StatusCode};
+use hyperman_http2::{BodySize, Config, Reason};
 use support::raw::{Mode, RawClient, RawServer};
 use support::*;
 
@@ -129,4 +130,45 @@ fn every_frame_on_every_stream_of_a_client() {
             }
         }
     }
+}
+
+/// RFC 9113 §8.5: nothing but DATA belongs to a tunnel, and its end is END_STREAM.
+#[test]
+fn header_fields_inside_of_a_tunnel_reset_it() {
+    let mut raw = RawServer::new(Mode::Never);
+    raw.send(&headers(1, false, &[(":method", "CONNECT"), (":authority", "a:1")]));
+    let [stream] = raw.requests()[..] else { panic!("{:?}", raw.events) };
+    raw.server.send_head(stream, StatusCode::OK, &HeaderMap::new(), BodySize::Unknown).unwrap();
+    raw.send(&data(1, false, b"in the tunnel"));
+    assert_eq!(raw.of_kind(RST_STREAM).len(), 0);
+    raw.send(&headers(1, true, &[("x", "y")]));
+    let codes: Vec<u32> = raw.of_kind(RST_STREAM).iter().map(|frame| frame.code()).collect();
+    assert_eq!(codes, [u32::from(Reason::ProtocolError)]);
+}
+
+/// RFC 9110 §10.1.1: an expectation that nobody knows is answered with 417, and the connection goes on.
+#[test]
+fn an_unknown_expectation_is_refused() {
+    let mut raw = RawServer::new(Mode::AtOnce);
+    raw.send(&headers(1, true, &[get(), vec![("expect", "the unexpected")]].concat()));
+    assert_eq!(raw.requests(), []);
+    let [head] = raw.of_kind(HEADERS)[..] else { panic!("{:?}", raw.frames) };
+    assert_eq!((head.stream, head.flags & END_STREAM), (1, END_STREAM));
+    raw.send(&headers(3, true, &get()));
+    assert_eq!(raw.requests().len(), 1);
+    assert_eq!(raw.of_kind(RST_STREAM).len() + raw.of_kind(GOAWAY).len(), 0);
+}
+
+/// Behind the GOAWAY that ends a connection, nothing is said of streams whose handlers are dropped for it.
+#[test]
+fn a_fault_of_the_connection_is_the_last_word() {
+    let mut raw = RawServer::new(Mode::Never);
+    raw.send(&headers(1, false, &request("POST")));
+    let [stream] = raw.requests()[..] else { panic!("{:?}", raw.events) };
+    raw.send(&frame(PING, 0, 0, b"short"));
+    assert!(raw.error.is_some());
+    raw.server.finished(stream);
+    raw.turn();
+    assert_eq!(raw.frames.last().map(|frame| frame.kind), Some(GOAWAY));
+    assert_eq!(raw.of_kind(RST_STREAM).len(), 0);
 }

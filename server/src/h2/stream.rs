@@ -28,7 +28,7 @@ pub(super) struct Berth {
     /// What a CONNECT has turned the stream into (RFC 9113 §8.5), and what came for it so far.
     tunnel: Option<Tunnel>,
     incoming: VecDeque<Bytes>,
-    incoming_ended: bool,
+    pub(super) incoming_ended: bool,
     /// The answer is complete; the request's body is still being read.
     answered: bool,
 }

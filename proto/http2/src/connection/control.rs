@@ -93,9 +93,11 @@ impl Connection {
     }
 
     /// Writes RST_STREAM and forgets what the stream held. A stream that the peer reset before keeps its mark, so that
-    /// what else comes is judged as before.
+    /// what else comes is judged as before. Behind the GOAWAY that ends the connection nothing is said of a stream.
     pub(super) fn reset_stream(&mut self, id: StreamId, reason: Reason) {
-        self.out.frames(|out| frame::put_reset(out, id, reason));
+        if self.closed.is_none() {
+            self.out.frames(|out| frame::put_reset(out, id, reason));
+        }
         if self.streams.absent(id, self.is_local(id)) != Absent::Reset(ClosedBy::Peer) {
             self.streams.note_reset(id, ClosedBy::Us);
         }

@@ -9,7 +9,7 @@ use crate::error::{Error, Malformed, Spent, StreamError, Violation};
 use crate::event::{BodyLength, Event};
 use crate::flow::{ReceiveWindow, SendWindow};
 use crate::frame::{Head, StreamId, flag};
-use crate::message::{RequestHead, Section};
+use crate::message::{Expectation, RequestHead, Section};
 use crate::stream::{ClosedBy, Receiving, Stream};
 use crate::streams::Absent;
 
@@ -173,6 +173,10 @@ impl Connection {
             self.answer_unopened(id, StatusCode::PAYLOAD_TOO_LARGE, opening.end_stream);
             return Ok(None);
         }
+        if head.expect == Expectation::Other {
+            self.answer_unopened(id, StatusCode::EXPECTATION_FAILED, opening.end_stream);
+            return Ok(None);
+        }
         self.budgets.control.earn(HEAD_EARNS);
         Ok(Some(self.open_remote(id, head, opening.end_stream)))
     }
@@ -213,7 +217,7 @@ impl Connection {
             Some(length) => BodyLength::Known(length),
             None => BodyLength::Unknown,
         };
-        let expect_continue = head.expect_continue && !end_stream;
+        let expect_continue = head.expect == Expectation::Continue && !end_stream;
         stream.send.owes_continue = expect_continue;
         self.streams.insert(stream);
         self.remote_active += 1;
@@ -275,6 +279,10 @@ impl Connection {
         let id = opening.stream;
         if !opening.end_stream {
             return Err(malformed(id, Malformed::TrailersNotLast));
+        }
+        // Nothing but DATA belongs to a tunnel (RFC 9113 §8.5).
+        if self.role == Role::Server && self.streams.get(id).is_some_and(|stream| stream.send.tunnel) {
+            return Err(malformed(id, Malformed::HeadersInTunnel));
         }
         let trailers = section.into_trailers().map_err(|error| malformed(id, error))?;
         let Some(stream) = self.streams.get_mut(id) else { return Ok(None) };

@@ -85,11 +85,16 @@ impl Connection {
         let no_content =
             !tunnel && (stream.send.head_request || bare || matches!(status.as_u16(), 205 | 304));
         let noted = Noted::of(headers)?;
-        let framing = Framing::of(&noted, size)?;
+        let framing = Framing::of(&noted, size, no_content)?;
         let length = match framing.length {
             _ if bare => None,
-            // Zero is what a handler has that leaves the body out, not what GET would give (RFC 9110 §8.6).
-            Some(0) if no_content && !framing.explicit => None,
+            // RFC 9110 §15.3.6; and RFC 9113 §8.1.1 lets no other length stand in a head without content.
+            _ if status == StatusCode::RESET_CONTENT => Some(0),
+            // What a handler has that leaves the body out, or puts one where none is, is not what GET would give
+            // (RFC 9110 §8.6).
+            Some(length) if no_content && !framing.explicit => {
+                Some(length).filter(|&length| length > 0 && status != StatusCode::NOT_MODIFIED)
+            }
             length => length,
         };
         stream.send.no_content = no_content;
@@ -160,7 +165,7 @@ impl Connection {
     ) -> Result<StreamId, Misuse> {
         self.may_open()?;
         let tunnel = *target.method == Method::CONNECT;
-        let framing = Framing::of(&Noted::of(headers)?, size)?;
+        let framing = Framing::of(&Noted::of(headers)?, size, false)?;
         // A length of zero says something only where a body is expected (RFC 9110 §8.6).
         let expected = [Method::POST, Method::PUT, Method::PATCH].contains(target.method);
         let length = framing.length.filter(|&length| !tunnel && (length > 0 || expected || framing.explicit));
@@ -314,12 +319,12 @@ struct Framing {
 impl Framing {
     /// A Content-Length of the application is the framing of a body of unknown size, and must not contradict a known one.
     /// One in the head of a message without content stands for what the content would have been.
-    fn of(noted: &Noted<'_>, size: BodySize) -> Result<Self, Misuse> {
+    fn of(noted: &Noted<'_>, size: BodySize, no_content: bool) -> Result<Self, Misuse> {
         let Some(field) = noted.content_length else {
             let length = if let BodySize::Known(length) = size { Some(length) } else { None };
             return Ok(Framing { length, explicit: false });
         };
-        if matches!(size, BodySize::Known(length) if length != field && length != 0) {
+        if matches!(size, BodySize::Known(length) if length != field && !(no_content && length == 0)) {
             return Err(Misuse::BadField);
         }
         Ok(Framing { length: Some(field), explicit: true })
@@ -340,7 +345,7 @@ impl<'a> Noted<'a> {
         for (name, value) in headers {
             if *name == header::CONTENT_LENGTH {
                 let length = parse_length(value.as_bytes()).ok_or(Misuse::BadField)?;
-                if noted.content_length.replace(length).is_some() {
+                if noted.content_length.replace(length).is_some_and(|before| before != length) {
                     return Err(Misuse::BadField);
                 }
             } else if *name == header::DATE {
