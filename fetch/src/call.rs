@@ -161,12 +161,14 @@ impl<R: Runtime> Call<R> {
     }
 
     /// One request and the head of its answer.
-    pub(crate) async fn ask(&mut self) -> Result<Transaction<R>, Error> {
-        let key = self.key()?;
-        if self.may_speak_http2() {
-            // In a box, for the sake of all those that speak HTTP/1.
-            return Box::pin(self.ask_shared(key)).await;
+    async fn ask(&mut self) -> Result<Transaction<R>, Error> {
+        // In a box, for the sake of all those that speak HTTP/1.
+        if self.may_speak_http2()
+            && let Some(transaction) = Box::pin(self.ask_shared()).await?
+        {
+            return Ok(transaction);
         }
+        let key = self.key()?;
         if let Some(kept) = poll_fn(|cx| Poll::Ready(self.kept(cx, &key))).await
             && let Some(transaction) = self.ask_kept(&key, kept).await?
         {
@@ -206,6 +208,7 @@ impl<R: Runtime> Call<R> {
     }
 
     /// A kept connection that is alive as far as can be known.
+    #[inline]
     pub(crate) fn kept(&mut self, cx: &mut Context<'_>, key: &Key) -> Option<Box<Connection<R>>> {
         let now = self.client.runtime.now();
         while let Some(mut idle) = self.client.pool.take(key, now) {
@@ -260,7 +263,7 @@ impl<R: Runtime> Call<R> {
     }
 
     /// The identity of the connection that the request needs.
-    fn key(&self) -> Result<Key, ErrorKind> {
+    pub(crate) fn key(&self) -> Result<Key, ErrorKind> {
         let origin = Origin::of(&self.url)?;
         let encrypted = origin.scheme.is_encrypted();
         let key = Key::plain(origin, self.client.config.local_address);

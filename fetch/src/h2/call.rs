@@ -52,6 +52,7 @@ struct Avoided<R: Runtime> {
 impl<R: Runtime> Call<R> {
     /// Whether this request may go over HTTP/2. One that wants to change the protocol of its connection, or asks for an
     /// older version, may not (RFC 9113 §8.6).
+    #[inline]
     pub(crate) fn may_speak_http2(&self) -> bool {
         let Parts { method, version, headers, .. } = &*self.parts;
         let config = &self.client.config;
@@ -66,16 +67,18 @@ impl<R: Runtime> Call<R> {
             && !headers.contains_key(UPGRADE)
     }
 
-    /// One request and the head of its answer.
-    pub(crate) async fn ask_shared(&mut self, key: Key) -> Result<Transaction<R>, Error> {
+    /// One request and the head of its answer. None where the server wants it over HTTP/1 alone.
+    pub(crate) async fn ask_shared(&mut self) -> Result<Option<Transaction<R>>, Error> {
+        let key = self.key()?;
         let mut again = 0;
         let mut avoided = Avoided { refused: Vec::new(), kept: false };
         loop {
             let (shared, reused) = match self.line(&key, &avoided).await? {
                 Line::Shared(shared, reused) => (shared, reused),
-                Line::Alone(connection) => return self.ask_new(connection).await,
+                Line::Alone(connection) => return self.ask_new(connection).await.map(Some),
                 Line::Kept(connection) => {
-                    if let Some(transaction) = self.ask_kept(&key, connection).await? {
+                    let transaction = self.ask_kept(&key, connection).await?;
+                    if transaction.is_some() {
                         return Ok(transaction);
                     }
                     // The next connection may speak HTTP/2: behind one address are several servers.
@@ -85,7 +88,7 @@ impl<R: Runtime> Call<R> {
             };
             self.notify(Notice::Connected { peer: shared.peer, reused: reused.0 });
             let failure = match self.exchange_shared(&shared).await {
-                Ok(exchange) => return Ok(Transaction::Http2(exchange)),
+                Ok(exchange) => return Ok(Some(Transaction::Http2(exchange))),
                 Err(failure) => failure,
             };
             if failure.lost {
@@ -99,7 +102,7 @@ impl<R: Runtime> Call<R> {
                 // It did not look at the request, then (RFC 9113 §7, HTTP_1_1_REQUIRED).
                 self.http1_required = true;
                 self.notify(Notice::Retry);
-                return self.ask().await;
+                return Ok(None);
             }
             let stale = failure.lost && reused.0 && self.is_idempotent();
             let unprocessed = !failure.processed && (failure.refused != Refused::No || failure.lost);
