@@ -63,6 +63,16 @@ fn peek<S: ArmReadiness>(socket: &Socket<S>) -> io::Result<()> {
 
 impl<S: ArmReadiness> ByteStream for Stream<S> {
     #[inline]
+    fn will_wake_to_read(&self, cx: &Context<'_>) -> bool {
+        match self {
+            Stream::Plain(socket) => socket.will_wake_to_read(cx),
+            // What was decrypted already may be more than what was taken.
+            #[cfg(feature = "tls")]
+            Stream::Tls(_) => false,
+        }
+    }
+
+    #[inline]
     fn poll_recv(&mut self, cx: &mut Context<'_>, buf: &mut BytesMut) -> Poll<io::Result<usize>> {
         match self {
             Stream::Plain(socket) => socket.poll_recv(cx, buf),

@@ -77,6 +77,9 @@ impl<R: Runtime> Connection<R> {
         if paused && !matches!(self.stream.peek(), Err(error) if error.kind() == io::ErrorKind::WouldBlock) {
             return false;
         }
+        if self.stream.will_wake_to_read(cx) {
+            return true;
+        }
         let mut storage = loan::take();
         let outcome = self.stream.poll_recv(cx, &mut storage);
         loan::give_back(storage);
@@ -115,6 +118,11 @@ impl<S: ArmReadiness> Drop for Parting<S> {
 }
 
 impl<S: ArmReadiness> ByteStream for Parting<S> {
+    #[inline]
+    fn will_wake_to_read(&self, cx: &Context<'_>) -> bool {
+        self.0.as_ref().is_some_and(|stream| stream.will_wake_to_read(cx))
+    }
+
     #[inline]
     fn poll_recv(&mut self, cx: &mut Context<'_>, buf: &mut BytesMut) -> Poll<io::Result<usize>> {
         self.0.as_mut().map_or_else(|| Poll::Ready(gone()), |stream| stream.poll_recv(cx, buf))

@@ -378,6 +378,9 @@ impl<R: Runtime> Exchange<R> {
             // With the answer not over, only a closed machine has nothing to read, and it will never have an event.
             return if machine.is_closed().is_some() { Err(self.ended(None)) } else { Ok(false) };
         }
+        if stream.will_wake_to_read(cx) {
+            return Ok(false);
+        }
         match stream.poll_recv(cx, machine.read_buf()) {
             Poll::Pending => Ok(false),
             Poll::Ready(Ok(0)) => {

@@ -124,8 +124,8 @@ impl ArmReadiness for Source {
     }
 
     #[inline]
-    fn will_wake_to_read(&self) -> bool {
-        self.readiness.reader_is_waiting()
+    fn will_wake_to_read(&self, cx: &Context<'_>) -> bool {
+        self.readiness.reader_is_waiting() && self.readiness.reader.holds(cx.waker())
     }
 
     #[inline]

@@ -15,13 +15,18 @@ impl WakerSlot {
     /// Puts a waker in, unless the one that is there wakes the same task.
     #[inline]
     pub(crate) fn set(&self, waker: &Waker) {
+        if !self.holds(waker) {
+            self.replace(waker.clone());
+        }
+    }
+
+    /// Whether the waker that is there wakes the same task as this one.
+    #[inline]
+    pub(crate) fn holds(&self, waker: &Waker) -> bool {
         // SAFETY: the slot is not `Sync`, and the reference ends before other code could run: `will_wake` compares two
         // pointers and calls nothing.
         let there = unsafe { &*self.0.get() };
-        if there.as_ref().is_some_and(|there| there.will_wake(waker)) {
-            return;
-        }
-        self.replace(waker.clone());
+        there.as_ref().is_some_and(|there| there.will_wake(waker))
     }
 
     /// Wakes whoever waits.

@@ -32,9 +32,9 @@ impl<S: ArmReadiness> ByteStream for Wire<S> {
     }
 
     #[inline]
-    fn will_wake_to_read(&self) -> bool {
+    fn will_wake_to_read(&self, cx: &Context<'_>) -> bool {
         match self {
-            Wire::Plain(socket) => socket.will_wake_to_read(),
+            Wire::Plain(socket) => socket.will_wake_to_read(cx),
             // What was decrypted already may be more than what was taken.
             #[cfg(feature = "tls")]
             Wire::Tls(_) => false,

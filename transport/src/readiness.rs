@@ -57,11 +57,12 @@ pub trait ArmReadiness: AsFd + Unpin {
         self.arm_readiness(Interest::Read, cx, |socket| crate::stream::recv(socket, buf))
     }
 
-    /// Whether the last [`poll_recv`](Self::poll_recv) has drained the socket and armed the loop as well, for the waker
-    /// that it was given: then the next one would be pending, and need not be called to find that out. A loop that does
-    /// not keep account of this says no.
+    /// Whether the last [`poll_recv`](Self::poll_recv) has drained the socket, and the loop is armed to wake `cx`: then
+    /// another one would be pending, and need not be called to find that out. A loop that does not keep account of this
+    /// says no.
     #[inline]
-    fn will_wake_to_read(&self) -> bool {
+    fn will_wake_to_read(&self, cx: &Context<'_>) -> bool {
+        let _ = cx;
         false
     }
 

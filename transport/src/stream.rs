@@ -23,10 +23,11 @@ pub trait ByteStream: Unpin {
     /// What the transport failed with. An error is final for both directions.
     fn poll_recv(&mut self, cx: &mut Context<'_>, buf: &mut BytesMut) -> Poll<io::Result<usize>>;
 
-    /// Whether another [`poll_recv`](Self::poll_recv) after the last one is known to be pending, and the waker that it
-    /// was given will be woken; see [`ArmReadiness::will_wake_to_read`].
+    /// Whether another [`poll_recv`](Self::poll_recv) is known to be pending, and `cx` to be woken when it no longer is;
+    /// see [`ArmReadiness::will_wake_to_read`].
     #[inline]
-    fn will_wake_to_read(&self) -> bool {
+    fn will_wake_to_read(&self, cx: &Context<'_>) -> bool {
+        let _ = cx;
         false
     }
 
@@ -145,8 +146,8 @@ impl<S: ArmReadiness> ByteStream for Socket<S> {
     }
 
     #[inline]
-    fn will_wake_to_read(&self) -> bool {
-        self.source.will_wake_to_read()
+    fn will_wake_to_read(&self, cx: &Context<'_>) -> bool {
+        self.source.will_wake_to_read(cx)
     }
 
     #[inline(always)]

@@ -92,7 +92,7 @@ where
                 }
             }
             match ends.stream.poll_flush(cx) {
-                Poll::Ready(Ok(())) if ends.stream.will_wake_to_read() => return Step::Stalled,
+                Poll::Ready(Ok(())) if ends.stream.will_wake_to_read(cx) => return Step::Stalled,
                 Poll::Ready(Ok(())) => {}
                 Poll::Ready(Err(_)) => return Step::Done,
                 Poll::Pending => return self.leave(loan),
