@@ -163,12 +163,14 @@ impl Facts {
     }
 
     fn note_expect(&mut self, value: &[u8]) {
-        let is_continue = value.eq_ignore_ascii_case(b"100-continue");
-        self.expect = if is_continue && self.expect != Expectation::Other {
-            Expectation::Continue
-        } else {
-            Expectation::Other
-        };
+        for expectation in list(value).filter(|expectation| !expectation.is_empty()) {
+            let is_continue = expectation.eq_ignore_ascii_case(b"100-continue");
+            self.expect = if is_continue && self.expect != Expectation::Other {
+                Expectation::Continue
+            } else {
+                Expectation::Other
+            };
+        }
     }
 
     fn note_connection(&mut self, value: &[u8]) {
@@ -333,6 +335,26 @@ mod tests {
         facts.note(b"CONNECTION", b"a ,Close").unwrap();
         facts.note(b"connection", b"UPGRADE,,keep-Alive").unwrap();
         assert!(facts.close && facts.upgrade_token && facts.keep_alive);
+    }
+
+    #[test]
+    fn expect_is_a_list() {
+        for (lines, expected) in [
+            (&["100-continue"][..], Expectation::Continue),
+            (&["100-Continue, 100-continue,"], Expectation::Continue),
+            (&["100-continue", "100-continue"], Expectation::Continue),
+            (&["", " , "], Expectation::None),
+            (&["200-ok"], Expectation::Other),
+            (&["100-continue, x"], Expectation::Other),
+            (&["x", "100-continue"], Expectation::Other),
+            (&["100-continue;a"], Expectation::Other),
+        ] {
+            let mut facts = Facts::default();
+            for line in lines {
+                facts.note(b"Expect", trim(line.as_bytes())).unwrap();
+            }
+            assert_eq!(facts.expect, expected, "{lines:?}");
+        }
     }
 
     #[test]

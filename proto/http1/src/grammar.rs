@@ -117,9 +117,9 @@ pub(crate) fn trim(mut bytes: &[u8]) -> &[u8] {
     bytes
 }
 
-/// `uri-host [ ":" port ]` (RFC 9110 §7.2). The host may be empty: that is what a client without an authority sends.
+/// `uri-host [ ":" port ]` (RFC 9110 §7.2). All of it may be empty: that is what a client without an authority sends.
 pub(crate) fn is_host(bytes: &[u8]) -> bool {
-    split_port(bytes).is_some()
+    split_port(bytes).is_some_and(|(host, port)| !host.is_empty() || port.is_none())
 }
 
 /// The host and the port of `uri-host [ ":" port ]`; `None` where it is not one.

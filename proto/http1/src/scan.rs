@@ -49,13 +49,23 @@ impl Scan {
 
     /// Looks at what has come since the last call; `head` begins with the head's first byte.
     pub(crate) fn advance(&mut self, head: &[u8], limits: &Limits) -> Result<Option<HeadEnd>, Error> {
-        let from = self.searched as usize;
-        for found in memchr::memchr_iter(b'\n', head.get(from..).unwrap_or_default()) {
-            let feed = from + found;
+        let mut from = self.searched as usize;
+        while let Some(found) = memchr::memchr2(b'\r', b'\n', head.get(from..).unwrap_or_default()) {
+            let at = from + found;
+            let feed = match (head.get(at), head.get(at + 1)) {
+                (Some(b'\r'), Some(b'\n')) => at + 1,
+                (Some(b'\r'), None) => {
+                    self.searched = narrow(at)?;
+                    self.check(head.len(), limits)?;
+                    return Ok(None);
+                }
+                // Nobody who ends lines like this would ever send the end that we wait for (RFC 9112 §2.2).
+                _ => {
+                    self.check(at + 1, limits)?;
+                    return Err(Error::InvalidLineEnd);
+                }
+            };
             self.check(feed + 1, limits)?;
-            if feed <= self.line_start as usize || head.get(feed - 1) != Some(&b'\r') {
-                return Err(Error::InvalidLineEnd);
-            }
             let empty = feed - 1 == self.line_start as usize;
             if empty && self.lines > 0 {
                 return Ok(Some(HeadEnd {
@@ -65,7 +75,8 @@ impl Scan {
                 }));
             }
             self.lines += 1;
-            self.line_start = narrow(feed + 1)?;
+            from = feed + 1;
+            self.line_start = narrow(from)?;
             if self.lines == 1 {
                 self.first_line_end = self.line_start;
             } else if self.lines as usize - 1 > limits.fields {
@@ -135,9 +146,19 @@ mod tests {
     }
 
     #[test]
-    fn s07_line_feed_alone_ends_no_line() {
+    fn s07_nothing_but_crlf_ends_a_line() {
         let limits = Limits::default();
-        for bad in ["GET / HTTP/1.1\n", "\nGET", "A\r\n\n", "A\r\nB: c\n", "A\r\n\r\r\n\n", "\n\n"] {
+        for bad in [
+            "GET / HTTP/1.1\n",
+            "\nGET",
+            "A\r\n\n",
+            "A\r\nB: c\n",
+            "A\r\n\r\r\n\n",
+            "\n\n",
+            "GET / HTTP/1.1\rHost: a\r\r",
+            "A\r\nB: c\rD: e\r\n\r\n",
+            "A\r\n\rB",
+        ] {
             assert_eq!(scan(bad.as_bytes(), &limits), Err(Error::InvalidLineEnd), "{bad:?}");
         }
     }

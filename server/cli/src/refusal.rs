@@ -18,8 +18,10 @@ pub enum Refusal {
     Open(OpenError),
     /// A directory without an index file, while directories are not listed.
     NoIndex,
-    /// Only files are changed nowhere: the method is none of GET, HEAD and OPTIONS.
+    /// A method of the standards, but files can only be read here.
     Method,
+    /// A method that nobody has heard of.
+    UnknownMethod,
     /// A precondition of the request does not hold.
     Precondition,
     /// No form of the file is acceptable (RFC 9110 §12.5.3).
@@ -58,6 +60,7 @@ impl Refusal {
             }
             Refusal::NoIndex => (Code::NOT_FOUND, "This folder has no index page."),
             Refusal::Method => (Code::METHOD_NOT_ALLOWED, "Files can only be read here, by GET and HEAD."),
+            Refusal::UnknownMethod => (Code::NOT_IMPLEMENTED, "This server does not know the method."),
             Refusal::Precondition => {
                 (Code::PRECONDITION_FAILED, "The file is not in the state that the request demands.")
             }

@@ -98,7 +98,11 @@ impl FileService {
             Method::GET => self.find(target, fields, true),
             Method::HEAD => self.find(target, fields, false).map(without_body),
             Method::OPTIONS => Ok(options()),
-            _ => Err(Refusal::Method),
+            // RFC 9110 §9.1 has two statuses for what is known and not allowed, and for what is not known.
+            Method::POST | Method::PUT | Method::DELETE | Method::PATCH | Method::TRACE | Method::CONNECT => {
+                Err(Refusal::Method)
+            }
+            _ => Err(Refusal::UnknownMethod),
         }
         .unwrap_or_else(|refusal| {
             let page = refused(refusal, fields);

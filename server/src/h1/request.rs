@@ -145,7 +145,7 @@ where
                 return None;
             }
         }
-        this.machine.want_body(demand != Demand::Full);
+        this.machine.want_body(demand == Demand::Waiting);
         Some(demand)
     }
 

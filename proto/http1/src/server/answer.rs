@@ -75,6 +75,8 @@ impl Server {
         if rule == AnswerBody::Switch && !(self.exchange.upgrade && matches!(self.receive, Receive::Done)) {
             return Err(Misuse::UpgradeNotPossible);
         }
+        // Of a 304 the length would be that of the 200 (RFC 9110 §8.6), which a body that is not sent says nothing about.
+        let size = if status == StatusCode::NOT_MODIFIED { BodySize::Known(0) } else { size };
         let mut body = Writing::Dropped;
         let mut persist = self.exchange.persist;
         self.write_head(|server| {
