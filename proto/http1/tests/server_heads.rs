@@ -122,7 +122,7 @@ fn expectations() {
         "POST / HTTP/1.0\r\nContent-Length: 1\r\nExpect: x\r\nConnection: keep-alive\r\n\r\na",
         &["POST / HTTP/1.0 Known(1) content-length=1 expect=x connection=keep-alive", "data a", "end"],
     );
-    for bad in ["100", "100-continue, x", "x", "", "100-continue\r\nExpect: y", "y\r\nExpect: 100-continue"] {
+    for bad in ["100", "100-continue, x", "x", "100-continue\r\nExpect: y", "y\r\nExpect: 100-continue"] {
         refused(&format!("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\nExpect: {bad}\r\n\r\na"), 417);
     }
 }
