@@ -22,6 +22,16 @@ impl Client {
     /// The peer's fault, again and again. The connection is of no more use.
     #[inline]
     pub fn next_event(&mut self) -> Result<Option<ClientEvent>, Error> {
+        // What most calls come to: there is nothing to look at.
+        let between = matches!(self.receive, Receive::Idle | Receive::Head(_));
+        if between && self.read.is_empty() && !self.eof && self.fault.is_none() {
+            return Ok(None);
+        }
+        self.next_event_slowly()
+    }
+
+    #[inline(never)]
+    fn next_event_slowly(&mut self) -> Result<Option<ClientEvent>, Error> {
         if let Some(fault) = &self.fault {
             return Err(fault.clone());
         }
