@@ -121,9 +121,14 @@ async fn drive(window: &gtk::ApplicationWindow, site: &Site, folder: &Path) {
     assert!(folder.join("whole-disk.img").exists() && spinner.is_spinning());
 
     println!("{pauses}\n{frames}");
-    assert!(pauses.longest() < LONGEST_PAUSE, "the main loop stood still for too long");
     assert_eq!(site::check(&folder.join("evening-concert.flac")), 8_000_000);
     assert_eq!(site::check(&folder.join("town-maps.zip")), 24_000_000);
+    let longest = pauses.longest();
+    if longest >= LONGEST_PAUSE {
+        // All else was well, which is what ./drive has to know.
+        std::fs::write(path_from("PAUSED"), "").expect("a mark");
+        panic!("the main loop stood still for {longest:?}");
+    }
 }
 
 async fn until(what: &str, mut is_so: impl FnMut() -> bool) {
