@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use hyperman_http1::{Limits, ServerConfig, Timeouts};
 
+use crate::refusal::OnRefusal;
+
 /// The settings of a server. `Config::default()` is safe to expose to the Internet.
 #[derive(Clone, Debug)]
 pub struct Config {
@@ -33,6 +35,8 @@ pub struct Config {
     /// Whether each request carries an [`Interim`](crate::Interim) as an extension, to send 103 (Early Hints) and
     /// other 1xx answers by. Default no.
     pub interim_extension: bool,
+    /// Is told of the requests that the service never hears of, as an access log wants to be. Default nobody.
+    pub on_refusal: Option<OnRefusal>,
 }
 
 impl Default for Config {
@@ -48,6 +52,7 @@ impl Default for Config {
             drain_deadline: Duration::from_secs(30),
             connection_extension: false,
             interim_extension: false,
+            on_refusal: None,
         }
     }
 }

@@ -10,6 +10,7 @@ use tower_service::Service;
 
 use crate::body::{Body, ConnectionInfo};
 use crate::interim::Interim;
+use crate::refusal::Refusal;
 use crate::settings::Settings;
 
 /// See the module's words.
@@ -53,6 +54,13 @@ impl<IO, S> Ends<IO, S> {
         #[cfg(not(feature = "tls"))]
         let _ = request;
         false
+    }
+
+    /// Tells who wants to know of a request that the service does not hear of.
+    pub(crate) fn tell(&self, refusal: &Refusal<'_>) {
+        if let Some(on_refusal) = &self.settings.config.on_refusal {
+            on_refusal.tell(refusal);
+        }
     }
 
     /// Adds to a request what the owner wants it to carry, and gives the other end of its [`Interim`].

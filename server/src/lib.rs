@@ -23,6 +23,7 @@ mod gate;
 mod h1;
 mod h2;
 mod interim;
+mod refusal;
 mod send_file;
 mod serve;
 #[cfg(feature = "native")]
@@ -41,6 +42,7 @@ pub use hyperman_http2::Config as Http2Settings;
 #[cfg(feature = "tls")]
 pub use hyperman_transport::tls;
 pub use interim::Interim;
+pub use refusal::{OnRefusal, Refusal};
 pub use send_file::{SendFile, SendProgress};
 pub use serve::{Endpoint, Serve, Shutdown, serve, serve_all};
 #[cfg(feature = "native")]

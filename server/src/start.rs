@@ -4,6 +4,8 @@
 //! 9113 §3.3) is no request of HTTP/1.
 
 use std::task::{Context, Poll};
+#[cfg(feature = "tls")]
+use std::time::Duration;
 use std::time::Instant;
 
 use bytes::BytesMut;
@@ -11,6 +13,8 @@ use hyperman_transport::{ArmReadiness, ByteStream};
 
 use crate::config::Config;
 use crate::ends::Ends;
+#[cfg(feature = "tls")]
+use crate::refusal::Refusal;
 use crate::wire::Wire;
 
 /// What a connection turns out to be.
@@ -149,19 +153,35 @@ fn shake<A: ArmReadiness, S>(ends: &mut Ends<Wire<A>, S>, cx: &mut Context<'_>) 
             tracing::debug!("handshake of {}: {error}", ends.info.peer);
             if matches!(error, tls::Error::PlainHttp) {
                 refuse_cleartext(stream, cx);
+                ends.tell(&Refusal {
+                    peer: &ends.info.peer,
+                    status: Some(http::StatusCode::BAD_REQUEST),
+                    reason: &error,
+                    first_line: b"",
+                    sent: SPOKE_CLEARTEXT.len() as u64,
+                    after: Duration::ZERO,
+                });
             }
             Poll::Ready(Shaken::Failed)
         }
     }
 }
 
+/// What a peer hears that speaks HTTP to a port for HTTPS.
+#[cfg(feature = "tls")]
+const SPOKE_CLEARTEXT: &str = "This port speaks HTTPS, and you spoke HTTP.\r\n";
+
 /// Tells a peer that speaks HTTP to a port for HTTPS so, in the only language that it understands. One attempt is
 /// enough: nothing was sent before, so the socket takes it.
 #[cfg(feature = "tls")]
 fn refuse_cleartext<T: ByteStream>(stream: &mut hyperman_transport::tls::TlsStream<T>, cx: &mut Context<'_>) {
-    const REFUSAL: &[u8] = b"HTTP/1.1 400 Bad Request\r\ncontent-type: text/plain; charset=utf-8\r\n\
-        content-length: 45\r\nconnection: close\r\n\r\nThis port speaks HTTPS, and you spoke HTTP.\r\n";
+    let refusal = format!(
+        "HTTP/1.1 400 Bad Request\r\ncontent-type: text/plain; charset=utf-8\r\ncontent-length: {}\r\n\
+         date: {}\r\nconnection: close\r\n\r\n{SPOKE_CLEARTEXT}",
+        SPOKE_CLEARTEXT.len(),
+        httpdate::fmt_http_date(std::time::SystemTime::now()),
+    );
     let socket = stream.get_mut();
-    let _ = socket.poll_send(cx, &[std::io::IoSlice::new(REFUSAL)]);
+    let _ = socket.poll_send(cx, &[std::io::IoSlice::new(refusal.as_bytes())]);
     let _ = socket.poll_close_write(cx);
 }

@@ -136,5 +136,5 @@ pub use config::{ClientConfig, Limits, ServerConfig, Timeouts};
 pub use error::{CloseReason, Error, Excerpt, Misuse, Timeout};
 pub use framing::{BodyLength, BodySize};
 pub use loan::Loan;
-pub use server::{KnownHead, Server, ServerEvent};
+pub use server::{KnownHead, Refused, Server, ServerEvent};
 pub use status_line::Reason;

@@ -1,10 +1,11 @@
 //! What a server makes of request heads, pipelining and limits: S10, S11, S15, S16.
 
-#![allow(clippy::indexing_slicing, clippy::disallowed_methods)] // a test panics where it is wrong, and may read a clock
+#![allow(clippy::indexing_slicing, clippy::disallowed_methods, clippy::unwrap_used)] // a test panics where it is wrong, and may read a clock
 
 mod support;
 
-use hyperman_http1::{CloseReason, Limits, ServerEvent};
+use http::{HeaderMap, StatusCode};
+use hyperman_http1::{BodySize, CloseReason, HeadCache, Limits, Loan, Server, ServerEvent};
 use support::*;
 
 #[test]
@@ -163,7 +164,7 @@ fn keep_alive_by_version_and_exact_tokens() {
         let mut machine = server(Limits::default());
         server_input(&mut machine, format!("GET / {version}\r\nHost: a\r\n{connection}\r\n").as_bytes());
         assert!(matches!(machine.next_event(), Ok(Some(ServerEvent::Request { .. }))));
-        machine.send_full(http::StatusCode::OK, &headers(&[]), bytes::Bytes::new()).unwrap();
+        machine.send_full(StatusCode::OK, &headers(&[]), bytes::Bytes::new()).unwrap();
         let answer = server_output(&mut machine);
         let said = match (persists, version) {
             (false, _) => "connection: close\r\n",
@@ -188,7 +189,7 @@ fn s15_one_request_at_a_time_and_a_bounded_queue() {
     for _ in 0..3 {
         assert!(matches!(machine.next_event(), Ok(Some(ServerEvent::Request { .. }))));
         assert!(matches!(machine.next_event(), Ok(None)), "not before the answer");
-        machine.send_full(http::StatusCode::OK, &headers(&[]), bytes::Bytes::new()).unwrap();
+        machine.send_full(StatusCode::OK, &headers(&[]), bytes::Bytes::new()).unwrap();
     }
     assert!(machine.is_idle() || machine.has_transmit());
     server_output(&mut machine);
@@ -257,14 +258,109 @@ fn refused_whole(input: &str, status: u16) {
 
 #[test]
 fn a_block_cached_under_wide_limits_is_held_to_narrow_ones() {
-    let mut loan = Some(hyperman_http1::Loan {
-        heads: Some(Box::new(hyperman_http1::HeadCache::new(3))),
-        ..Default::default()
-    });
+    let mut loan = Some(Loan { heads: Some(Box::new(HeadCache::new(3))), ..Default::default() });
     let request = "GET / HTTP/1.1\r\nHost: a\r\nA: 1\r\nB: 2\r\n\r\n".repeat(4);
     let wide = server_log(&Limits::default(), &[request.as_bytes()], false, &mut loan);
     assert_eq!(wide, ["GET / HTTP/1.1 Empty host=a a=1 b=2"; 4]);
     let narrow = Limits { fields: 2, ..Limits::default() };
     let log = server_log(&narrow, &[request.as_bytes()], false, &mut loan);
     assert_eq!(log, ["431 too many fields", "closed Fault"]);
+}
+
+/// What is kept of the first line of the request that `pieces` end with, after they were refused.
+fn refused_line(machine: &mut Server, pieces: &[&[u8]]) -> Option<String> {
+    for piece in pieces {
+        server_input(machine, piece);
+        match machine.next_event() {
+            Ok(None) => {}
+            Ok(Some(ServerEvent::Request { .. })) => {
+                machine.send_head(StatusCode::NO_CONTENT, &HeaderMap::new(), BodySize::Known(0)).unwrap();
+                machine.end().unwrap();
+                server_output(machine);
+            }
+            Ok(Some(event)) => panic!("{event:?}"),
+            Err(error) => {
+                machine.answer_fault(&error);
+                let line = machine.refused().map(|refused| refused.first_line.escape_ascii().to_string());
+                return line;
+            }
+        }
+    }
+    panic!("nothing was refused");
+}
+
+#[test]
+fn the_first_line_of_what_is_refused_is_kept() {
+    let long = format!("GET /{}", "a".repeat(9000));
+    for (request, line) in [
+        ("GET /a HTTP/1.1\r\n\r\n", "GET /a HTTP/1.1"),
+        ("GET /a HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n", "GET /a HTTP/1.1"),
+        ("GET /a HTTP/1.1\r\nHost : a\r\n\r\n", "GET /a HTTP/1.1"),
+        ("GET /a HTTP/9.1\r\n", "GET /a HTTP/9.1"),
+        ("\x16\x03\x01", "\\x16"),
+        ("GET /a\x1b[2J\rb", "GET /a\\x1b[2J\\rb"),
+        ("GET /a HTTP/1.1\n", "GET /a HTTP/1.1"),
+        ("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: -1\r\n\r\n", "POST / HTTP/1.1"),
+        (&long, &long[..1024]),
+    ] {
+        // The same on a connection that has seen the line, and the field block, in a request that was fine.
+        let known = [
+            &b"GET /a HTTP/1.1\r\nHost: a\r\n\r\n"[..],
+            b"GET /b HTTP/1.0\r\nConnection: keep-alive\r\n\r\n",
+        ];
+        for before in [&[][..], &known] {
+            let mut machine = server(Limits::default());
+            let mut loan = Loan { heads: Some(Box::new(HeadCache::new(1))), ..Loan::default() };
+            machine.lend(&mut loan);
+            let whole = [before, &[request.as_bytes()]].concat();
+            let kept = refused_line(&mut machine, &whole).unwrap();
+            assert!(kept.starts_with(line), "{request:?}: {kept}");
+            if request.len() > 3 {
+                assert_eq!(kept, line, "{request:?}");
+                let bytes: Vec<&[u8]> = request.as_bytes().chunks(1).collect();
+                let split = [before, &bytes].concat();
+                let kept = refused_line(&mut server(Limits::default()), &split).unwrap();
+                assert!(line.starts_with(&kept) || kept == line, "{request:?} byte by byte: {kept}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_known_head_that_is_refused_in_this_place_keeps_its_line() {
+    let mut machine = server(Limits::default());
+    let mut loan = Loan { heads: Some(Box::new(HeadCache::new(1))), ..Loan::default() };
+    machine.lend(&mut loan);
+    // Without Host it is a request of 1.0 alone; line and block are both known when they come together.
+    let pieces: [&[u8]; 3] = [
+        b"GET /a HTTP/1.1\r\nHost: a\r\n\r\n",
+        b"GET /b HTTP/1.0\r\nConnection: keep-alive\r\n\r\n",
+        b"GET /a HTTP/1.1\r\nConnection: keep-alive\r\n\r\n",
+    ];
+    assert_eq!(refused_line(&mut machine, &pieces).as_deref(), Some("GET /a HTTP/1.1"));
+}
+
+#[test]
+fn a_refused_body_is_no_refused_request() {
+    let mut machine = server(Limits::default());
+    server_input(&mut machine, b"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n");
+    assert!(matches!(machine.next_event(), Ok(Some(ServerEvent::Request { .. }))));
+    let error = machine.next_event().unwrap_err();
+    assert_eq!(machine.answer_fault(&error), "invalid chunk size\n".len());
+    assert_eq!(machine.refused(), None);
+}
+
+#[test]
+fn an_answer_to_a_refused_head_request_has_no_content() {
+    for (request, content) in
+        [("HEAD / HTTP/1.1\r\n\r\n", ""), ("HEADS / HTTP/1.1\r\n\r\n", "missing Host\n")]
+    {
+        let mut machine = server(Limits::default());
+        server_input(&mut machine, request.as_bytes());
+        let error = machine.next_event().unwrap_err();
+        assert_eq!(machine.answer_fault(&error), content.len());
+        let answer = server_output(&mut machine);
+        assert!(answer.contains("content-length: 13\r\n"), "{answer}");
+        assert_eq!(answer.split_once("\r\n\r\n").unwrap().1, content, "{request:?}");
+    }
 }

@@ -1,5 +1,5 @@
 //! The request log: a service around a service that writes one line per request, once its answer has left or was
-//! given up.
+//! given up, and lines for the requests that no service hears of.
 
 use std::fmt::Write;
 use std::future::Future;
@@ -13,7 +13,7 @@ use bytes::Buf;
 use http::header::{HeaderName, REFERER, USER_AGENT};
 use http::{Request, Response, StatusCode};
 use http_body::{Body, Frame, SizeHint};
-use hyperman::{SendFile, SendProgress};
+use hyperman::{OnRefusal, Refusal, SendFile, SendProgress};
 use hyperman_transport::PeerAddr;
 use tower_service::Service;
 
@@ -45,6 +45,20 @@ impl<S> AccessLog<S> {
     /// Logs the requests to `inner`.
     pub fn new(inner: S, lines: Lines, format: LogFormat) -> Self {
         AccessLog { inner, lines, format }
+    }
+
+    /// Logs the requests that are refused before they reach a service.
+    pub fn refusals(&self) -> OnRefusal {
+        let (lines, format) = (self.lines.clone(), self.format);
+        OnRefusal::new(move |refusal| {
+            let mut line = String::with_capacity(256);
+            // Writing to a string does not fail.
+            let _ = match format {
+                LogFormat::Json => refused_json(&mut line, refusal),
+                _ => refused_common(&mut line, refusal, format),
+            };
+            lines.push(line.as_bytes());
+        })
     }
 }
 
@@ -148,7 +162,7 @@ struct Entry {
 
 impl Entry {
     fn begin<B>(request: &Request<B>, peer: Option<&PeerAddr>, format: LogFormat, lines: &Lines) -> Self {
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let now = now();
         let (mut start, mut end) = (String::with_capacity(256), String::new());
         // Writing to a string does not fail.
         let _ = match format {
@@ -203,12 +217,47 @@ fn begin_common<B>(
     peer: Option<&PeerAddr>,
     now: Duration,
 ) -> std::fmt::Result {
+    write_client(line, peer, now)?;
+    write!(Escaped(line), "{} {} {:?}", request.method(), target(request), request.version())?;
+    line.write_str("\" ")
+}
+
+/// `127.0.0.1 - - [06/Nov/1994:08:49:37 +0000] "`
+fn write_client(line: &mut String, peer: Option<&PeerAddr>, now: Duration) -> std::fmt::Result {
     write_host(line, peer)?;
     let Moment { year, day, hour, minute, second, .. } = moment(now);
     let month = moment(now).month_name();
-    write!(line, " - - [{day:02}/{month}/{year}:{hour:02}:{minute:02}:{second:02} +0000] \"")?;
-    write!(Escaped(line), "{} {} {:?}", request.method(), target(request), request.version())?;
-    line.write_str("\" ")
+    write!(line, " - - [{day:02}/{month}/{year}:{hour:02}:{minute:02}:{second:02} +0000] \"")
+}
+
+/// The status in the log of a request that got no answer at all, 444 (as nginx has it).
+const NO_ANSWER: u16 = 444;
+
+/// A whole line for a request that no service heard of; `-` stands for what is not known of it.
+fn refused_common(line: &mut String, refusal: &Refusal<'_>, format: LogFormat) -> std::fmt::Result {
+    write_client(line, Some(refusal.peer), now())?;
+    match refusal.first_line {
+        [] => line.write_str("-")?,
+        bytes => Escaped(line).bytes(bytes)?,
+    }
+    let status = refusal.status.map_or(NO_ANSWER, |status| status.as_u16());
+    write!(line, "\" {status} {}", refusal.sent)?;
+    if format == LogFormat::Combined {
+        line.write_str(" \"-\" \"-\"")?;
+    }
+    writeln!(line, " {:.3}ms", refusal.after.as_secs_f64() * 1000.0)
+}
+
+/// The same as an object, which has the first line as it came in place of its parts, and says what is wrong with it.
+fn refused_json(line: &mut String, refusal: &Refusal<'_>) -> std::fmt::Result {
+    start_json(line, Some(refusal.peer), now())?;
+    line.write_str(",\"line\":\"")?;
+    write!(Json(line), "{}", String::from_utf8_lossy(refusal.first_line))?;
+    line.write_str("\",\"reason\":\"")?;
+    write!(Json(line), "{}", refusal.reason)?;
+    let status = refusal.status.map_or(NO_ANSWER, |status| status.as_u16());
+    let (sent, milliseconds) = (refusal.sent, refusal.after.as_secs_f64() * 1000.0);
+    writeln!(line, "\",\"status\":{status},\"sent\":{sent},\"ms\":{milliseconds:.3}}}")
 }
 
 /// ` "https://example.org/" "curl/8.0"`
@@ -228,17 +277,7 @@ fn begin_json<B>(
     peer: Option<&PeerAddr>,
     now: Duration,
 ) -> std::fmt::Result {
-    let Moment { year, month, day, hour, minute, second } = moment(now);
-    let millisecond = now.subsec_millis();
-    write!(
-        line,
-        "{{\"time\":\"{year}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{millisecond:03}Z\""
-    )?;
-    if let Some(peer) = peer {
-        write!(line, ",\"peer\":\"")?;
-        write!(Json(line), "{peer}")?;
-        line.write_str("\"")?;
-    }
+    start_json(line, peer, now)?;
     line.write_str(",\"method\":\"")?;
     write!(Json(line), "{}", request.method())?;
     line.write_str("\",\"target\":\"")?;
@@ -250,6 +289,22 @@ fn begin_json<B>(
             write!(Json(line), "{value}")?;
             line.write_str("\",")?;
         }
+    }
+    Ok(())
+}
+
+/// `{"time":"1994-11-06T08:49:37.123Z","peer":"127.0.0.1:50000"`
+fn start_json(line: &mut String, peer: Option<&PeerAddr>, now: Duration) -> std::fmt::Result {
+    let Moment { year, month, day, hour, minute, second } = moment(now);
+    let millisecond = now.subsec_millis();
+    write!(
+        line,
+        "{{\"time\":\"{year}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{millisecond:03}Z\""
+    )?;
+    if let Some(peer) = peer {
+        write!(line, ",\"peer\":\"")?;
+        write!(Json(line), "{peer}")?;
+        line.write_str("\"")?;
     }
     Ok(())
 }
@@ -266,6 +321,10 @@ fn field<B>(request: &Request<B>, name: HeaderName) -> Option<std::borrow::Cow<'
     request.headers().get(name).map(|value| String::from_utf8_lossy(value.as_bytes()))
 }
 
+fn now() -> Duration {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
+}
+
 fn moment(now: Duration) -> Moment {
     Moment::from_unix(i64::try_from(now.as_secs()).unwrap_or(0))
 }
@@ -276,7 +335,13 @@ struct Escaped<'a>(&'a mut String);
 
 impl Write for Escaped<'_> {
     fn write_str(&mut self, text: &str) -> std::fmt::Result {
-        for byte in text.bytes() {
+        self.bytes(text.as_bytes())
+    }
+}
+
+impl Escaped<'_> {
+    fn bytes(&mut self, bytes: &[u8]) -> std::fmt::Result {
+        for &byte in bytes {
             match byte {
                 b'"' | b'\\' => {
                     self.0.push('\\');

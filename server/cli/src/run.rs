@@ -7,7 +7,7 @@ use std::sync::{Arc, OnceLock};
 
 use http::{Request, Response};
 use hyperman::tls::{ConfigError, ServerTls};
-use hyperman::{Body, Bound, Listen, Server};
+use hyperman::{Body, Bound, Config, Listen, OnRefusal, Server};
 use hyperman_loop::signal::{Signal, signals};
 use hyperman_transport::Spawn;
 use tower_service::Service;
@@ -85,11 +85,12 @@ pub fn serve(options: &ServeOptions) -> Result<(), Error> {
         let _ = io::stderr().write_all(text.as_bytes());
     };
     if options.no_log {
-        return run(bind(files, options, tls.as_ref())?, tls.as_ref(), announce);
+        return run(bind(files, options, None, tls.as_ref())?, tls.as_ref(), announce);
     }
     let log = LineWriter::start(io::stdout()).map_err(Error::Run)?;
     let logged = AccessLog::new(files, log.lines(), options.log);
-    run(bind(logged, options, tls.as_ref())?, tls.as_ref(), announce)
+    let refusals = logged.refusals();
+    run(bind(logged, options, Some(refusals), tls.as_ref())?, tls.as_ref(), announce)
 }
 
 fn tcp_port(listen: &Listen) -> Option<u16> {
@@ -99,8 +100,13 @@ fn tcp_port(listen: &Listen) -> Option<u16> {
     }
 }
 
-fn bind<S>(service: S, options: &ServeOptions, tls: Option<&ServerTls>) -> Result<Bound<S>, Error> {
-    let mut server = Server::new(service).config(options.config());
+fn bind<S>(
+    service: S,
+    options: &ServeOptions,
+    on_refusal: Option<OnRefusal>,
+    tls: Option<&ServerTls>,
+) -> Result<Bound<S>, Error> {
+    let mut server = Server::new(service).config(Config { on_refusal, ..options.config() });
     for address in options.addresses() {
         server = match (address, tls) {
             (Listen::Tcp(address), Some(tls)) => server.listen_tls(address, tls),

@@ -364,6 +364,61 @@ fn each_request_is_a_line_of_the_log() {
 }
 
 #[test]
+fn what_is_refused_is_a_line_of_the_log_too() {
+    let folder = folder();
+    let program = Program::start(folder.path(), &["--listen", "127.0.0.1:0", "--head-timeout", "1s"]);
+    for (bytes, line) in [
+        ("GET /a HTTP/1.1\r\n\r\n", "\"GET /a HTTP/1.1\" 400 13 "),
+        ("HEAD /a HTTP/1.1\r\n\r\n", "\"HEAD /a HTTP/1.1\" 400 0 "),
+        ("GET /\"\\\u{1b}[2J\u{7}\n127.0.0.1 - - [", "\"GET /\\\"\\\\\\x1B[2J\\x07\" 400 "),
+        ("\u{16}\u{3}\u{1}", "\"\\x16\\x03\\x01\" 400 "),
+        ("\r\n\r\n\r\n\r\n\r\n", "\"-\" 400 "),
+        ("EHLO mail there\r\n", "\"EHLO mail there\" 444 0 "),
+        ("GET /a HTTP/1.1\r\nHo", "\"GET /a HTTP/1.1\" 408 13 "),
+        ("GET /a HTTP/9.0\r\n", "\"GET /a HTTP/9.0\" 505 "),
+        (
+            "POST /a HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n-1\r\n",
+            "\"POST /a HTTP/1.1\" 400 19 ",
+        ),
+        ("GET / HTTP/1.0\r\n\r\n", "\"GET / HTTP/1.0\" 200 15 "),
+    ] {
+        let answer = program.raw(bytes);
+        let status = line.split("\" ").nth(1).unwrap().get(..3).unwrap();
+        if status != "444" {
+            assert!(answer.starts_with(&format!("HTTP/1.1 {status} ")), "{bytes:?}: {answer}");
+        }
+    }
+    let long = program.raw(&format!("GET /{}", "a".repeat(9000)));
+    assert!(long.starts_with("HTTP/1.1 414 "), "{long}");
+    let (_, log) = program.stop();
+    let lines: Vec<&str> = log.lines().collect();
+    assert_eq!(lines.len(), 11, "{log}");
+    for (line, part) in lines.iter().zip([
+        "] \"GET /a HTTP/1.1\" 400 13 ",
+        "] \"HEAD /a HTTP/1.1\" 400 0 ",
+        "] \"GET /\\\"\\\\\\x1B[2J\\x07\" 400 23 ",
+        "] \"\\x16\\x03\\x01\" 400 22 ",
+        "] \"-\" 400 28 ",
+        "] \"EHLO mail there\" 444 0 ",
+        "] \"GET /a HTTP/1.1\" 408 13 ",
+        "] \"GET /a HTTP/9.0\" 505 40 ",
+        "] \"POST /a HTTP/1.1\" 400 19 ",
+        "] \"GET / HTTP/1.0\" 200 15 ",
+        &format!("] \"GET /{}\" 414 20 ", "a".repeat(1019)),
+    ]) {
+        assert!(line.starts_with("127.0.0.1 - - [") && line.contains(part) && line.ends_with("ms"), "{line}");
+    }
+    assert!(log.bytes().all(|byte| byte == b'\n' || (b' '..=b'~').contains(&byte)), "{log:?}");
+
+    let json = Program::start(folder.path(), &["--listen", "127.0.0.1:0", "--log", "json"]);
+    json.raw("GET /\"\u{1b}\u{e9} HTTP/1.1\r\nHost: a\r\n\r\n");
+    let (_, log) = json.stop();
+    let expected = "\"line\":\"GET /\\\"\\u001bé HTTP/1.1\",\
+        \"reason\":\"invalid request target \\\"/\\\\\\\"\\\\x1b\\\\xc3\\\\xa9\\\"\",\"status\":400,\"sent\":";
+    assert!(log.contains(expected) && log.lines().count() == 1, "{log}");
+}
+
+#[test]
 fn several_addresses_and_a_unix_socket() {
     let folder = folder();
     let socket = folder.path().join("sock");

@@ -3,17 +3,18 @@
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::Context;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use http::header::{CONNECTION, HeaderValue, UPGRADE};
 use http::{HeaderMap, Method, Request, StatusCode};
-use hyperman_http1::{BodyLength, BodySize, Error, Server, ServerEvent};
+use hyperman_http1::{BodyLength, BodySize, Error, Refused, Server, ServerEvent, Timeout};
 use hyperman_transport::ByteStream;
 
 use super::{Http1, Phase, Step};
 use crate::body::{self, Body, BodyError, Demand, QUEUE_BYTES};
 use crate::ends::{App, Ends};
 use crate::exchange::Exchange;
+use crate::refusal::Refusal;
 use crate::upgrade;
 
 impl<F, B> Http1<F, B>
@@ -48,7 +49,7 @@ where
                         self.as_mut().handle(ends, event, cx, now);
                     }
                     Err(error) => {
-                        self.fault(ends, &error);
+                        let _ = self.fault(ends, &error);
                         return Step::Moved;
                     }
                 }
@@ -87,10 +88,15 @@ where
                 };
                 match incoming {
                     Ok(_) if ends.is_misdirected(&request) => {
-                        self.answer_plainly(StatusCode::MISDIRECTED_REQUEST);
+                        let status = StatusCode::MISDIRECTED_REQUEST;
+                        tell_of_unheard(ends, &request, Some(status), &"not a host of this connection", 0);
+                        self.answer_plainly(status);
                     }
                     Ok(body) => self.begin(ends, request.map(|()| body), upgrade, cx),
-                    Err(error) => self.fault(ends, &error),
+                    Err(error) => {
+                        let sent = self.fault(ends, &error);
+                        tell_of_unheard(ends, &request, error.status(), &error, sent);
+                    }
                 }
             }
             ServerEvent::Data(data) => {
@@ -149,12 +155,13 @@ where
         Some(demand)
     }
 
-    /// The peer broke the protocol or was too slow: whoever works for it is dropped, and it is told why.
+    /// The peer broke the protocol or was too slow: whoever works for it is dropped, and it is told why. Says how many
+    /// bytes that takes.
     pub(super) fn fault<IO: ByteStream, S: App<F, B>>(
         self: Pin<&mut Self>,
         ends: &Ends<IO, S>,
         error: &Error,
-    ) {
+    ) -> u64 {
         tracing::debug!("connection of {}: {error}", ends.info.peer);
         let mut this = self.project();
         if let Some(upload) = this.upload.take() {
@@ -162,15 +169,39 @@ where
             upload.end(Err(if too_large { BodyError::TooLarge } else { BodyError::Disconnected }));
         }
         this.exchange.set(Exchange::Idle);
-        if *this.fresh && ends.settings.config.http2 && matches!(error, Error::NotHttp(_)) {
-            // On a port where HTTP/2 is spoken too, this is a preface that is none: the connection is over, and words in
-            // the other language would help nobody (RFC 9113 §3.4).
-            this.machine.abort();
-        } else {
-            this.machine.answer_fault(error);
-        }
+        let (status, sent) =
+            if *this.fresh && ends.settings.config.http2 && matches!(error, Error::NotHttp(_)) {
+                // On a port where HTTP/2 is spoken too, this is a preface that is none: the connection is over, and words
+                // in the other language would help nobody (RFC 9113 §3.4).
+                this.machine.abort();
+                (None, 0)
+            } else {
+                (error.status(), this.machine.answer_fault(error) as u64)
+            };
         *this.phase = Phase::Closing;
+        if let Some(refused) = this.machine.refused()
+            // Nobody asked for anything.
+            && *error != Error::Timeout(Timeout::Idle)
+        {
+            let Refused { first_line, after } = refused;
+            ends.tell(&Refusal { peer: &ends.info.peer, status, reason: error, first_line, sent, after });
+        }
+        sent
     }
+}
+
+/// Tells of a request that could be read, but was not handed on.
+#[cold]
+fn tell_of_unheard<IO, S>(
+    ends: &Ends<IO, S>,
+    request: &Request<()>,
+    status: Option<StatusCode>,
+    reason: &dyn std::fmt::Display,
+    sent: u64,
+) {
+    let line = format!("{} {} {:?}", request.method(), request.uri(), request.version());
+    let (peer, first_line, after) = (&ends.info.peer, line.as_bytes(), Duration::ZERO);
+    ends.tell(&Refusal { peer, status, reason, first_line, sent, after });
 }
 
 /// The machine that goes on with the connection where `request` asks for `h2c` (RFC 7540 §3.2), with the 101 queued.

@@ -5,8 +5,8 @@ use http::{HeaderMap, StatusCode};
 
 use super::{Answer, Receive, Server};
 use crate::body::Writing;
-use crate::error::{CloseReason, Error, Misuse, Timeout};
-use crate::framing::{AnswerBody, AnsweredMethod, BodySize, answer_body};
+use crate::error::{CloseReason, Misuse};
+use crate::framing::{AnswerBody, BodySize, answer_body};
 use crate::write::{self, Asked};
 
 /// What the framing fields of an answer say, and how its body is written.
@@ -251,49 +251,6 @@ impl Server {
         self.finish_exchange();
     }
 
-    /// After an error from [`next_event`](Self::next_event): answers it, if there is an answer for it and none has
-    /// begun, and closes.
-    pub fn answer_fault(&mut self, error: &Error) {
-        if self.closed.is_some() {
-            return;
-        }
-        self.exchange.persist = false;
-        let unanswered = matches!(self.answer, Answer::None | Answer::Owed);
-        if let (Some(status), true) = (error.status(), unanswered) {
-            self.write_fault(status, error);
-            self.answer = Answer::Done;
-        }
-        if *error == Error::Timeout(Timeout::WriteStall) {
-            self.queue.clear();
-        }
-        self.receive = match std::mem::replace(&mut self.receive, Receive::Done) {
-            // So that closing lingers: the peer may be in the middle of it.
-            Receive::Done => Receive::NEXT_HEAD,
-            unread => unread,
-        };
-        self.close(if matches!(error, Error::Timeout(_)) {
-            CloseReason::Timeout
-        } else {
-            CloseReason::Fault
-        });
-    }
-
-    /// A small answer that says what is wrong.
-    fn write_fault(&mut self, status: StatusCode, error: &Error) {
-        self.begin_write();
-        let text = error.to_string();
-        let out = &mut self.queue.copied;
-        write::status_line(out, status);
-        out.extend_from_slice(b"content-type: text/plain; charset=utf-8\r\n");
-        write::content_length(out, text.len() as u64 + 1);
-        self.date.write(out);
-        out.extend_from_slice(b"connection: close\r\n\r\n");
-        if self.answer == Answer::None || self.exchange.method != AnsweredMethod::Head {
-            out.extend_from_slice(text.as_bytes());
-            out.push(b'\n');
-        }
-    }
-
     #[inline]
     fn check_owed(&self) -> Result<(), Misuse> {
         if self.closed.is_some() {
@@ -320,7 +277,7 @@ impl Server {
 
     /// The write-stall timer counts from the first byte that waits.
     #[inline]
-    fn begin_write(&mut self) {
+    pub(super) fn begin_write(&mut self) {
         if self.queue.is_empty() {
             self.moved = self.now;
         }

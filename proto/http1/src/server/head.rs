@@ -13,6 +13,7 @@ use crate::fields::{self, Fields};
 use crate::framing::{AnsweredMethod, BodyLength, Expectation, Facts, HostField};
 use crate::grammar::is_token_byte;
 use crate::request_line::{self, RequestLine, version};
+use crate::scan::HeadEnd;
 
 /// Empty lines before a request line that are skipped (RFC 9112 §2.2 asks for at least one).
 const SKIPPED_LINES: u8 = 4;
@@ -36,8 +37,11 @@ impl Server {
             return Ok(None);
         }
         consume(&mut self.read, line.bytes.len() + block.bytes.len());
-        let line = &line.line;
-        let opening = self.open(&line.method, line.http11, &block.fields.facts)?;
+        let (bytes, line) = (&line.bytes, &line.line);
+        let opening = match self.open(&line.method, line.http11, &block.fields.facts) {
+            Ok(opening) => opening,
+            Err(error) => return Err(self.refuse(error, bytes)),
+        };
         let headers = block.fields.headers.clone();
         Ok(Some(event(opening, line.method.clone(), line.uri.clone(), headers, line.http11, line.absolute)))
     }
@@ -56,11 +60,12 @@ impl Server {
             return Ok(None);
         };
         let Some(line) = bytes.strip_suffix(b"\r\n").filter(|line| !line.is_empty()) else { return Ok(None) };
-        let line = request_line::parse(&Bytes::copy_from_slice(line))?;
+        let text = Bytes::copy_from_slice(line);
+        let line = request_line::parse(&text)?;
         let (fields, length) = (block.fields.clone(), line_length + block.bytes.len());
         cache.keep_line(bytes, &mut self.last_line);
         consume(&mut self.read, length);
-        self.begin_exchange(line, fields).map(Some)
+        self.begin_exchange(line, fields).map(Some).map_err(|error| self.refuse(error, &text))
     }
 
     /// The long way: find the end, then parse.
@@ -99,16 +104,20 @@ impl Server {
             return self.incomplete_head();
         };
         let head = self.read.split_to(end.length).freeze();
+        self.whole_head(&head, end).map(Some).map_err(|error| self.refuse(error, &head))
+    }
+
+    fn whole_head(&mut self, head: &Bytes, end: HeadEnd) -> Result<ServerEvent, Error> {
         let line_bytes = head.slice(..end.fields_start);
         let line = request_line::parse(&line_bytes.slice(..line_bytes.len().saturating_sub(2)))?;
         let fields = match self.heads.as_deref_mut() {
             Some(cache) => {
                 cache.keep_line(&line_bytes, &mut self.last_line);
-                cache.fields(&head, end.fields_start, end.fields, &mut self.last_block)?
+                cache.fields(head, end.fields_start, end.fields, &mut self.last_block)?
             }
-            None => fields::parse(&head, end.fields_start, end.fields)?,
+            None => fields::parse(head, end.fields_start, end.fields)?,
         };
-        self.begin_exchange(line, fields).map(Some)
+        self.begin_exchange(line, fields)
     }
 
     fn incomplete_head(&mut self) -> Result<Option<ServerEvent>, Error> {

@@ -2,10 +2,12 @@
 //!
 //! * `receive`: what comes in, as events; `head`: heads, known or parsed; `ahead`: past all that, what is known and plain.
 //! * `answer`: what the application answers, as bytes.
+//! * `fault`: what is remembered, and answered, when the peer breaks the protocol.
 //! * `timers`: deadlines.
 
 mod ahead;
 mod answer;
+mod fault;
 mod head;
 mod receive;
 mod timers;
@@ -20,15 +22,17 @@ use http::{HeaderMap, Request};
 use crate::body::{Reading, Writing};
 use crate::cache::{HeadCache, Remembered};
 use crate::config::ServerConfig;
-use crate::error::{CloseReason, Error};
+use crate::error::CloseReason;
 use crate::framing::{AnsweredMethod, BodyLength};
 use crate::loan::{self, Loan};
 use crate::queue::Queue;
 use crate::scan::Scan;
 use crate::write::DateLine;
+use fault::Fault;
 use timers::RateClock;
 
 pub use ahead::KnownHead;
+pub use fault::Refused;
 
 /// What came in.
 #[derive(Debug)]
@@ -86,7 +90,7 @@ pub struct Server {
     ignoring: bool,
     body_wanted: bool,
     closed: Option<CloseReason>,
-    fault: Option<Error>,
+    fault: Option<Box<Fault>>,
     /// Bytes that may still be thrown away: of a body while it is ignored, of anything once closed.
     discard: u64,
     linger: bool,

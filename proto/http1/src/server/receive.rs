@@ -53,15 +53,10 @@ impl Server {
         }
     }
 
-    pub(super) fn seal(&mut self, error: Error) -> Error {
-        self.fault = Some(error.clone());
-        error
-    }
-
     /// Closed, or failed: nothing that comes is read as a message.
     fn next_sealed(&mut self) -> Result<Option<ServerEvent>, Error> {
         match (self.closed, &self.fault) {
-            (None, Some(error)) => return Err(error.clone()),
+            (None, Some(fault)) => return Err(fault.error.clone()),
             // What was read already belongs to the next protocol.
             (Some(CloseReason::Upgraded), _) => {}
             _ => {
