@@ -1,5 +1,5 @@
-//! Dates for people, in UTC: those of a listing and of a log line. HTTP's own dates are in
-//! [`validators`](crate::validators).
+//! The Gregorian calendar, in UTC: what dates of a listing, of a log line and of HTTP are made of. How HTTP writes them
+//! is in [`http_date`](crate::http_date).
 
 /// A moment of the Gregorian calendar, UTC.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,13 +51,29 @@ impl Moment {
         }
     }
 
+    /// The seconds from the start of 1970 to this moment; `None` when the calendar has no such day or time.
+    pub fn to_unix(&self) -> Option<i64> {
+        let (month, day) = (i64::from(self.month), i64::from(self.day));
+        let march_year = self.year - i64::from(month <= 2);
+        let march_month = (month + 9) % 12;
+        let year_of_era = march_year.rem_euclid(400);
+        let day_of_year = (153 * march_month + 2) / 5 + day - 1;
+        let day_of_era = year_of_era * 365 + year_of_era / 4 - year_of_era / 100 + day_of_year;
+        let days = march_year.div_euclid(400) * DAYS_PER_ERA + day_of_era - DAYS_TO_1970;
+        let within = i64::from(self.hour) * 3_600 + i64::from(self.minute) * 60 + i64::from(self.second);
+        let seconds = days * SECONDS_PER_DAY + within;
+        (Moment::from_unix(seconds) == *self).then_some(seconds)
+    }
+
     /// The English name of the month, in three letters.
     pub fn month_name(&self) -> &'static str {
-        const NAMES: [&str; 12] =
-            ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
-        NAMES.get(usize::from(self.month).wrapping_sub(1)).copied().unwrap_or("???")
+        MONTHS.get(usize::from(self.month).wrapping_sub(1)).copied().unwrap_or("???")
     }
 }
+
+/// The names of the months, January first.
+pub const MONTHS: [&str; 12] =
+    ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
 
 #[cfg(test)]
 mod tests {
@@ -78,7 +94,26 @@ mod tests {
         ] {
             let m = Moment::from_unix(seconds);
             assert_eq!((m.year, m.month, m.day, m.hour, m.minute, m.second), expected, "{seconds}");
+            assert_eq!(m.to_unix(), Some(seconds));
         }
         assert_eq!(Moment::from_unix(784_111_777).month_name(), "Nov");
+    }
+
+    #[test]
+    fn what_the_calendar_does_not_have_is_no_moment() {
+        let good = Moment::from_unix(951_782_400);
+        for bad in [
+            Moment { day: 30, ..good },
+            Moment { day: 0, ..good },
+            Moment { month: 13, ..good },
+            Moment { month: 0, ..good },
+            Moment { year: 1900, ..good },
+            Moment { hour: 24, ..good },
+            Moment { minute: 60, ..good },
+            Moment { second: 60, ..good },
+        ] {
+            assert_eq!(bad.to_unix(), None, "{bad:?}");
+        }
+        assert!(Moment { year: 1904, ..good }.to_unix().is_some());
     }
 }

@@ -1,12 +1,15 @@
 //! Conditional requests: which of them hold, in the order of RFC 9110 §13.2.2.
 
+use std::time::SystemTime;
+
 use http::HeaderMap;
 use http::header::{
     GetAll, HeaderName, HeaderValue, IF_MATCH, IF_MODIFIED_SINCE, IF_NONE_MATCH, IF_RANGE,
     IF_UNMODIFIED_SINCE,
 };
 
-use crate::validators::{Validators, parse_http_date};
+use crate::http_date;
+use crate::validators::Validators;
 
 /// What the preconditions of a GET or HEAD ask for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,14 +55,14 @@ pub fn range_applies(fields: &HeaderMap, current: &Validators) -> bool {
         return value.as_bytes() == current.etag.as_bytes();
     }
     // A date has to be the very one: a part of an older or newer state must not be mixed in.
-    parse_http_date(value).is_some_and(|date| Some(date) == current.modified)
+    http_date::parse(value.as_bytes(), SystemTime::now()).is_some_and(|date| Some(date) == current.modified)
 }
 
 /// The date of a field, which is to be ignored when it is no date or more than one (RFC 9110 §13.1.3, §13.1.4).
-fn date(fields: &HeaderMap, name: &HeaderName) -> Option<u64> {
+fn date(fields: &HeaderMap, name: &HeaderName) -> Option<i64> {
     let mut values = fields.get_all(name).iter();
     match (values.next(), values.next()) {
-        (Some(value), None) => parse_http_date(value),
+        (Some(value), None) => http_date::parse(value.as_bytes(), SystemTime::now()),
         _ => None,
     }
 }

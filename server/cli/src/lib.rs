@@ -23,6 +23,7 @@ pub mod calendar;
 pub mod coding;
 pub mod conditional;
 pub mod diagnostics;
+pub mod http_date;
 pub mod lines;
 pub mod listen;
 pub mod listing;

@@ -55,8 +55,9 @@ pub fn select(fields: &HeaderMap, length: u64) -> Selection {
     let overhead = if asked.len() <= FEW_RANGES { 0 } else { PART_OVERHEAD };
     let ranges = coalesce(asked.iter().filter_map(|spec| spec.resolve(length)), overhead);
     match ranges.as_slice() {
-        // No part of nothing can be named in Content-Range.
-        [] if length == 0 && asked.iter().any(|spec| matches!(spec, Spec::Last(1..))) => Selection::Whole,
+        // No part of nothing can be named in Content-Range. Who asks for the start or the end of an empty file has all
+        // of it; players and downloaders that put `bytes=0-` into each request would take a 416 for a failure.
+        [] if length == 0 && asked.iter().any(Spec::may_be_of_nothing) => Selection::Whole,
         [] => Selection::Unsatisfiable,
         [one] => Selection::Single(*one),
         several => {
@@ -78,6 +79,11 @@ enum Spec {
 }
 
 impl Spec {
+    /// Whether it asks for nothing that lies behind the start of an empty representation.
+    fn may_be_of_nothing(&self) -> bool {
+        matches!(self, Spec::FromTo(0, _) | Spec::From(0) | Spec::Last(1..))
+    }
+
     fn resolve(self, length: u64) -> Option<ByteRange> {
         let range = match self {
             Spec::FromTo(first, last) => ByteRange { start: first, end: last.saturating_add(1).min(length) },
@@ -215,10 +221,12 @@ mod tests {
 
     #[test]
     fn an_empty_representation_has_no_parts() {
-        assert_eq!(selected("bytes=0-0", 0), Selection::Unsatisfiable);
-        assert_eq!(selected("bytes=0-", 0), Selection::Unsatisfiable);
-        assert_eq!(selected("bytes=-5", 0), Selection::Whole);
-        assert_eq!(selected("bytes=-0", 0), Selection::Unsatisfiable);
+        for whole in ["bytes=0-0", "bytes=0-", "bytes=-5", "bytes=7-,0-", "bytes=0-1,3-4"] {
+            assert_eq!(selected(whole, 0), Selection::Whole, "{whole}");
+        }
+        for beyond in ["bytes=-0", "bytes=1-", "bytes=5-9", "bytes=1-,2-"] {
+            assert_eq!(selected(beyond, 0), Selection::Unsatisfiable, "{beyond}");
+        }
     }
 
     #[test]

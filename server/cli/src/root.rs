@@ -77,6 +77,12 @@ pub struct Facts {
 }
 
 impl Facts {
+    /// Whether the content is from an earlier second than `other`'s. Programs that compress a file give the result the
+    /// file's own date, some in whole seconds.
+    pub fn is_older_than(&self, other: &Facts) -> bool {
+        self.modified.0 < other.modified.0
+    }
+
     fn of(metadata: &Metadata) -> Self {
         Facts {
             length: metadata.size(),

@@ -205,6 +205,7 @@ impl FileService {
             }
             if compressible
                 && let Ok(Found::File(sibling)) = self.shared.root.find(&path.with_suffix(form.suffix()))
+                && !sibling.facts.is_older_than(&found.facts)
             {
                 return Ok((sibling, form));
             }

@@ -2,14 +2,12 @@
 
 use std::fmt::Write;
 use std::hash::{DefaultHasher, Hash, Hasher};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use http::HeaderValue;
 
+use crate::http_date;
 use crate::root::Facts;
-
-/// The last second that a date of HTTP can say: 9999-12-31 23:59:59.
-const LAST_SECOND: u64 = 253_402_300_799;
 
 /// What identifies the state of one representation.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -17,7 +15,7 @@ pub struct Validators {
     /// A strong entity tag, quotes included. All in ASCII.
     pub etag: String,
     /// When it last changed, in whole seconds since 1970; `None` where HTTP has no date for that.
-    pub modified: Option<u64>,
+    pub modified: Option<i64>,
 }
 
 impl Validators {
@@ -33,7 +31,8 @@ impl Validators {
         // Writing to a string does not fail.
         let _ = write!(etag, "\"{:x}-{:016x}\"", facts.length, hasher.finish());
         let now = now.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
-        let modified = u64::try_from(facts.modified.0).ok().map(|seconds| seconds.min(now).min(LAST_SECOND));
+        let now = i64::try_from(now).unwrap_or(i64::MAX);
+        let modified = (facts.modified.0 >= 0).then(|| facts.modified.0.min(now).min(http_date::LAST_SECOND));
         Validators { etag, modified }
     }
 
@@ -44,25 +43,14 @@ impl Validators {
 
     /// The `Last-Modified` field.
     pub fn modified_field(&self) -> Option<HeaderValue> {
-        HeaderValue::from_str(&http_date(self.modified?)).ok()
+        HeaderValue::from_str(&http_date::format(self.modified?)).ok()
     }
-}
-
-/// A date in the one format that is sent (RFC 9110 §5.6.7). Seconds beyond the year 9999 are brought down to it.
-pub fn http_date(seconds: u64) -> String {
-    httpdate::fmt_http_date(UNIX_EPOCH + Duration::from_secs(seconds.min(LAST_SECOND)))
-}
-
-/// Reads a date in any of the three formats; `None` for anything else.
-pub fn parse_http_date(value: &HeaderValue) -> Option<u64> {
-    let time = httpdate::parse_http_date(value.to_str().ok()?).ok()?;
-    // A date before 1970 is older than every file that has one.
-    Some(time.duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs()))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::time::Duration;
 
     fn facts() -> Facts {
         Facts { length: 500, modified: (1_000_000_000, 5), changed: (1_000_000_001, 6), identity: (1, 2) }
@@ -94,19 +82,5 @@ mod tests {
         assert_eq!(modified(0), Some(0));
         assert_eq!(modified(-1), None);
         assert_eq!(modified(i64::MIN), None);
-        assert_eq!(http_date(u64::MAX), "Fri, 31 Dec 9999 23:59:59 GMT");
-        assert_eq!(http_date(784_111_777), "Sun, 06 Nov 1994 08:49:37 GMT");
-    }
-
-    #[test]
-    fn the_three_date_formats_are_read() {
-        for date in
-            ["Sun, 06 Nov 1994 08:49:37 GMT", "Sunday, 06-Nov-94 08:49:37 GMT", "Sun Nov  6 08:49:37 1994"]
-        {
-            assert_eq!(parse_http_date(&HeaderValue::from_static(date)), Some(784_111_777), "{date}");
-        }
-        for junk in ["", "0", "yesterday", "Sun, 06 Nov 1994 08:49:37 CET", "06 Nov 1994"] {
-            assert_eq!(parse_http_date(&HeaderValue::from_static(junk)), None, "{junk}");
-        }
     }
 }

@@ -4,102 +4,18 @@
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileExt, PermissionsExt, symlink};
-use std::path::Path;
 use std::pin::Pin;
 use std::task::{Context, Poll, Waker};
 
 use http::header::*;
-use http::{HeaderMap, HeaderValue, Method, Request, Response, Uri};
+use http::{HeaderMap, HeaderValue, Method, Uri};
 use http_body::Body;
 use hyperman::SendFile;
-use hyperman_cli::body::FileBody;
 use hyperman_cli::root::{Root, Symlinks};
 use hyperman_cli::service::{FileOptions, FileService};
-use tempfile::TempDir;
-use tower_service::Service;
 
-/// A served folder `site` beside a file that must never be served.
-struct Site {
-    whole: TempDir,
-}
-
-impl Site {
-    fn new() -> Self {
-        let whole = tempfile::tempdir().unwrap();
-        fs::create_dir(whole.path().join("site")).unwrap();
-        fs::write(whole.path().join("secret.txt"), "SECRET").unwrap();
-        Site { whole }
-    }
-
-    fn root(&self) -> std::path::PathBuf {
-        self.whole.path().join("site")
-    }
-
-    fn write(&self, name: impl AsRef<Path>, content: impl AsRef<[u8]>) {
-        let path = self.root().join(name);
-        fs::create_dir_all(path.parent().unwrap()).unwrap();
-        fs::write(path, content).unwrap();
-    }
-
-    fn service(&self, options: FileOptions) -> FileService {
-        FileService::new(Root::open(&self.root(), Symlinks::Confined).unwrap(), options)
-    }
-
-    fn get(&self, target: &str) -> Answer {
-        self.ask(Method::GET, target, &[])
-    }
-
-    fn ask(&self, method: Method, target: &str, fields: &[(&str, &str)]) -> Answer {
-        ask(&mut self.service(FileOptions::default()), method, target, fields)
-    }
-}
-
-struct Answer {
-    head: Response<()>,
-    body: Vec<u8>,
-}
-
-impl Answer {
-    fn status(&self) -> u16 {
-        self.head.status().as_u16()
-    }
-
-    fn field(&self, name: impl AsHeaderName) -> &str {
-        self.head.headers().get(name).map_or("", |value| value.to_str().unwrap())
-    }
-
-    fn text(&self) -> &str {
-        std::str::from_utf8(&self.body).unwrap()
-    }
-}
-
-trait AsHeaderName: http::header::AsHeaderName {}
-impl<T: http::header::AsHeaderName> AsHeaderName for T {}
-
-fn ask(service: &mut FileService, method: Method, target: &str, fields: &[(&str, &str)]) -> Answer {
-    let mut request = Request::builder().method(method).uri(target.parse::<Uri>().unwrap());
-    for &(name, value) in fields {
-        request = request.header(name, value);
-    }
-    let mut future = service.call(request.body(()).unwrap());
-    let mut cx = Context::from_waker(Waker::noop());
-    let Poll::Ready(Ok(answer)) = Future::poll(Pin::new(&mut future), &mut cx) else { panic!("not ready") };
-    let (head, mut body) = answer.into_parts();
-    let announced = body.size_hint().exact().unwrap();
-    let body = read_body(&mut body);
-    assert_eq!(announced, body.len() as u64);
-    Answer { head: Response::from_parts(head, ()), body }
-}
-
-fn read_body(body: &mut FileBody) -> Vec<u8> {
-    let mut all = Vec::new();
-    let mut cx = Context::from_waker(Waker::noop());
-    while let Poll::Ready(Some(frame)) = Pin::new(&mut *body).poll_frame(&mut cx) {
-        all.extend_from_slice(&frame.unwrap().into_data().unwrap());
-    }
-    assert!(body.is_end_stream());
-    all
-}
+mod site;
+use site::{Site, ask};
 
 #[test]
 fn a_file_comes_with_its_type_its_validators_and_its_bytes() {
@@ -459,52 +375,6 @@ fn several_ranges_are_parts_of_one_body() {
     let again = site.ask(Method::GET, "/f.html", &[("range", "bytes=5000-5009, 0-1, -2")]);
     assert_ne!(again.field(CONTENT_TYPE), answer.field(CONTENT_TYPE), "a boundary must not be foreseeable");
     assert!(answer.head.extensions().get::<SendFile>().is_none());
-}
-
-#[test]
-fn compressed_siblings_are_sent_to_who_accepts_them() {
-    let site = Site::new();
-    site.write("app.js", "plain");
-    site.write("app.js.br", "BR");
-    site.write("app.js.gz", "GZIP");
-    site.write("only.css", "plain");
-    site.write("only.css.gz", "GZIP");
-    site.write("photo.png", "plain");
-    site.write("photo.png.gz", "GZIP");
-    fs::create_dir(site.root().join("only.css.br")).unwrap();
-    for (target, accept, coding, body) in [
-        ("/app.js", "gzip, br", "br", "BR"),
-        ("/app.js", "gzip, br;q=0.9", "gzip", "GZIP"),
-        ("/app.js", "gzip", "gzip", "GZIP"),
-        ("/app.js", "br;q=0, gzip;q=0", "", "plain"),
-        ("/app.js", "identity, br;q=0.5", "", "plain"),
-        ("/app.js", "", "", "plain"),
-        ("/app.js", "identity;q=0, gzip", "gzip", "GZIP"),
-        ("/only.css", "br, gzip;q=0.1", "gzip", "GZIP"),
-        ("/only.css", "br", "", "plain"),
-        ("/photo.png", "br, gzip", "", "plain"),
-        ("/app.js.gz", "br, gzip", "", "GZIP"),
-    ] {
-        let answer = site.ask(Method::GET, target, &[("accept-encoding", accept)]);
-        assert_eq!(
-            (answer.status(), answer.field(CONTENT_ENCODING), answer.text()),
-            (200, coding, body),
-            "{target} {accept}"
-        );
-        if target.starts_with("/app.js") && !target.ends_with("gz") {
-            assert_eq!(answer.field(CONTENT_TYPE), "text/javascript; charset=utf-8");
-            assert_eq!(answer.field(VARY), "Accept-Encoding");
-        }
-    }
-    let plain = site.get("/app.js");
-    let packed = site.ask(Method::GET, "/app.js", &[("accept-encoding", "br")]);
-    assert_ne!(plain.field(ETAG), packed.field(ETAG));
-    let part = site.ask(Method::GET, "/app.js", &[("accept-encoding", "gzip"), ("range", "bytes=1-2")]);
-    assert_eq!((part.text(), part.field(CONTENT_RANGE)), ("ZI", "bytes 1-2/4"));
-    let refused = site.ask(Method::GET, "/only.css", &[("accept-encoding", "identity;q=0, br")]);
-    assert_eq!(refused.status(), 406);
-    let varies: Vec<_> = refused.head.headers().get_all(VARY).iter().collect();
-    assert_eq!(varies, ["Accept", "Accept-Encoding"]);
 }
 
 #[test]
