@@ -142,6 +142,21 @@ fn honest_resets_are_no_flood() {
     assert_eq!(raw.error, None);
 }
 
+/// A stream of events, or a large file, is left when its reader has had enough of it.
+#[test]
+fn answers_that_are_left_half_way_are_no_flood() {
+    let mut raw = RawServer::new(Mode::AtOnce);
+    raw.answer = vec![b'x'; 30_000].into();
+    raw.send(&settings(&[(4, 10_000)]));
+    for round in 0..2_000 {
+        raw.send(&headers(id(round), true, &get()));
+        raw.send(&rst_stream(id(round), 8));
+        raw.send(&window_update(0, 10_000));
+    }
+    assert_eq!(raw.error, None);
+    assert_eq!(raw.requests().len(), 2_000);
+}
+
 /// S22: the primitives by which a client makes the server reset a stream, so that no reset of its own is counted.
 #[test]
 fn resets_that_the_peer_provokes() {

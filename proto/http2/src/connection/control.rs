@@ -52,15 +52,19 @@ impl Connection {
                 return Ok(None);
             }
         }
-        let complete = self.streams.get(id).is_some_and(|s| s.sending == Sending::Done || s.finished);
+        let served = self
+            .streams
+            .get(id)
+            .is_some_and(|s| s.sending == Sending::Done || s.finished || s.send.written > 0);
         self.streams.note_reset(id, ClosedBy::Peer);
         let event = self.end_by_reset(id).then(|| {
             let refused = self.role == Role::Client && reason == Reason::RefusedStream;
             let error = if refused { StreamError::Refused } else { StreamError::Reset(reason) };
             Event::Reset { stream: id, error }
         });
-        // S21: what counts is a reset that makes us throw work away.
-        if self.role == Role::Server && !complete {
+        // S21: what counts is a reset that makes us throw work away. Whoever has had a part of the answer has cost us no
+        // more than by an ordinary request.
+        if self.role == Role::Server && !served {
             self.spend_reset()?;
         } else {
             self.spend_control(1)?;
