@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use std::task::{Context, Poll};
 
 use bytes::BytesMut;
+use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::net::{RecvFlags, Shutdown};
 
 use crate::readiness::ArmReadiness;
@@ -49,6 +50,16 @@ pub trait ByteStream: Unpin {
     /// # Errors
     /// As [`poll_recv`](Self::poll_recv).
     fn poll_close_write(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>>;
+
+    /// Makes the close of this stream one that the peer cannot take for an orderly end: a reset. What the kernel has not
+    /// sent by then is lost. Nothing may be sent any more. Where the transport has no resets, nothing changes.
+    fn reset_on_close(&mut self) {}
+
+    /// Whether the connection is known to be over in both directions, as after a reset, whatever is still there to be
+    /// read. Looks, and does not wait; a stream that cannot look says no.
+    fn is_broken(&self) -> bool {
+        false
+    }
 
     /// Whether [`poll_send_file`](Self::poll_send_file) can work on this stream.
     fn can_send_file(&self) -> bool {
@@ -166,6 +177,18 @@ impl<S: ArmReadiness> ByteStream for Socket<S> {
             Ok(()) | Err(rustix::io::Errno::NOTCONN) => Poll::Ready(Ok(())),
             Err(error) => Poll::Ready(Err(error.into())),
         }
+    }
+
+    fn reset_on_close(&mut self) {
+        // Closing with no time to linger resets (socket(7)). On a Unix socket it means nothing, and does no harm.
+        let _ = rustix::net::sockopt::set_socket_linger(&self.source, Some(std::time::Duration::ZERO));
+    }
+
+    fn is_broken(&self) -> bool {
+        // What is not asked for but reported is an error or a hang-up of both directions.
+        let mut socket = [PollFd::new(&self.source, PollFlags::empty())];
+        let looked = rustix::event::poll(&mut socket, Some(&Timespec::default()));
+        looked.is_ok_and(|found| found > 0)
     }
 
     fn can_send_file(&self) -> bool {

@@ -369,4 +369,12 @@ impl<T: ByteStream> ByteStream for TlsStream<T> {
         ready!(self.poll_flush(cx))?;
         self.inner.poll_close_write(cx)
     }
+
+    fn reset_on_close(&mut self) {
+        self.inner.reset_on_close();
+    }
+
+    fn is_broken(&self) -> bool {
+        self.inner.is_broken()
+    }
 }
