@@ -7,7 +7,7 @@ use std::task::{Context, Poll};
 use std::time::Instant;
 
 use http::{Request, Response};
-use hyperman_transport::{Accepted, Runtime, Timer};
+use hyperman_transport::{Accepted, ByteStream, Runtime, Timer};
 use pin_project_lite::pin_project;
 use tower_service::Service;
 
@@ -35,6 +35,17 @@ pin_project! {
         ends: Ends<Wire<R::Source>, S>,
         #[pin]
         protocol: Protocol<S::Future, B>,
+    }
+
+    impl<R: Runtime, S: Service<Request<Body>>, B> PinnedDrop for Connection<R, S, B> {
+        fn drop(this: Pin<&mut Self>) {
+            let this = this.project();
+            // However it has come to this: by an error of the answer's body, by a drain that has waited long enough, or
+            // by the end of the loop.
+            if this.protocol.is_cut_short() {
+                this.ends.stream.reset_on_close();
+            }
+        }
     }
 }
 
@@ -91,6 +102,11 @@ where
 }
 
 impl<F, B> Protocol<F, B> {
+    /// Whether closing in an orderly way would make half an answer look like a whole one.
+    fn is_cut_short(&self) -> bool {
+        matches!(self, Protocol::Http1 { http1 } if http1.is_cut_short())
+    }
+
     fn drain(self: Pin<&mut Self>)
     where
         B: http_body::Body,

@@ -67,6 +67,22 @@ impl<S: ArmReadiness> ByteStream for Wire<S> {
         }
     }
 
+    fn reset_on_close(&mut self) {
+        match self {
+            Wire::Plain(socket) => socket.reset_on_close(),
+            #[cfg(feature = "tls")]
+            Wire::Tls(tls) => tls.reset_on_close(),
+        }
+    }
+
+    fn is_broken(&self) -> bool {
+        match self {
+            Wire::Plain(socket) => socket.is_broken(),
+            #[cfg(feature = "tls")]
+            Wire::Tls(tls) => tls.is_broken(),
+        }
+    }
+
     fn can_send_file(&self) -> bool {
         match self {
             Wire::Plain(socket) => socket.can_send_file(),

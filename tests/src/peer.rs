@@ -250,6 +250,21 @@ impl Peer {
         assert_eq!(String::from_utf8_lossy(&rest), "");
     }
 
+    /// Asserts that these bytes are the last ones, and that the end after them is a reset.
+    ///
+    /// # Panics
+    /// When it is another end, or comes after something else.
+    pub fn expect_reset(&mut self, after: &str) {
+        let rest = self.rest();
+        assert_eq!(String::from_utf8_lossy(&rest), after);
+        assert!(self.wire.was_reset(), "an orderly end");
+    }
+
+    /// Whether the connection has ended with a reset.
+    pub fn was_reset(&self) -> bool {
+        self.wire.was_reset()
+    }
+
     /// Whether more bytes came before the end; a reset counts as an end.
     fn more(&mut self) -> bool {
         let mut buffer = [0; 16 * 1024];

@@ -21,6 +21,8 @@ pub(crate) struct Wire {
     cut: bool,
     /// The close will be a reset.
     resets: bool,
+    /// The other side has reset the connection.
+    was_reset: bool,
 }
 
 #[derive(Debug)]
@@ -99,6 +101,11 @@ impl Wire {
         self.cut
     }
 
+    /// Whether the connection ended with a reset.
+    pub(crate) fn was_reset(&self) -> bool {
+        self.was_reset
+    }
+
     /// Reads what there is. `Some(0)` is the end of the connection, which a reset counts as too; `None` that nothing came in
     /// time.
     pub(crate) fn read_some(&mut self, buffer: &mut [u8]) -> Option<usize> {
@@ -106,7 +113,10 @@ impl Wire {
             match self.read(buffer) {
                 Ok(received) => return Some(received),
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                Err(error) if is_gone(&error) => return Some(0),
+                Err(error) if is_gone(&error) => {
+                    self.was_reset = true;
+                    return Some(0);
+                }
                 Err(error) if error.kind() == ErrorKind::UnexpectedEof => {
                     self.cut = true;
                     return Some(0);
@@ -132,7 +142,7 @@ impl Drop for Wire {
 
 impl From<Stream> for Wire {
     fn from(stream: Stream) -> Self {
-        Wire { stream, cut: false, resets: false }
+        Wire { stream, cut: false, resets: false, was_reset: false }
     }
 }
 

@@ -31,6 +31,10 @@ where
         if this.machine.has_transmit() || ends.stream.poll_flush(cx).is_pending() {
             return Step::Stalled;
         }
+        if this.machine.is_cut_short() {
+            // An orderly end of our direction would be the end of the answer. See `Connection`'s drop.
+            return Step::Done;
+        }
         match ends.stream.poll_close_write(cx) {
             Poll::Pending => Step::Stalled,
             Poll::Ready(Ok(())) if this.machine.needs_linger() && !*this.read_ended => {

@@ -13,7 +13,7 @@ use std::io::IoSlice;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use bytes::BytesMut;
 use hyperman_http1::{CloseReason, Server};
@@ -28,6 +28,10 @@ use crate::interim::Interim;
 use crate::send_file::Sending;
 use crate::settings::Settings;
 use crate::upgrade::{self, Tunnel};
+
+/// How often a connection is looked at that is not read from, 25 ms: a handler is to be dropped within 50 ms after its
+/// peer's reset, and half of that is left for a busy loop.
+const LOOK: Duration = Duration::from_millis(25);
 
 /// How many slices one write carries: enough for a head, a few chunks and their frames.
 const SLICES: usize = 16;
@@ -103,6 +107,13 @@ enum Step {
     Done,
 }
 
+impl<F, B> Http1<F, B> {
+    /// Whether closing in an orderly way would make half an answer look like a whole one.
+    pub(crate) fn is_cut_short(&self) -> bool {
+        self.phase != Phase::Tunnelling && self.machine.is_cut_short()
+    }
+}
+
 impl<F, B> Http1<F, B>
 where
     B: http_body::Body,
@@ -175,8 +186,19 @@ where
         match outcome {
             Poll::Ready(()) => Turn::Over,
             Poll::Pending if *this.phase == Phase::Tunnelling => Turn::Waits(None),
-            Poll::Pending => Turn::Waits(this.machine.poll_timeout().map(|(deadline, _)| deadline)),
+            Poll::Pending => {
+                let deadline = this.machine.poll_timeout().map(|(deadline, _)| deadline);
+                let look = self.reading_rests().then(|| now + LOOK);
+                Turn::Waits(deadline.into_iter().chain(look).min())
+            }
         }
+    }
+
+    /// Whether the application is at work for a peer that is not listened to, as there is no room for what it sends: then
+    /// no event tells that it has gone.
+    fn reading_rests(&self) -> bool {
+        let works = !self.exchange.is_idle() || self.upload.is_some();
+        works && self.phase == Phase::Serving && !self.read_ended && !self.machine.wants_read()
     }
 
     /// Graceful shutdown: an idle connection is over at the next turn, a busy one after its answer.
@@ -383,6 +405,9 @@ where
         ends: &mut Ends<IO, S>,
         cx: &mut Context<'_>,
     ) -> Step {
+        if self.reading_rests() && ends.stream.is_broken() {
+            return Step::Done;
+        }
         let this = self.project();
         // The peer has gone (or has ended its direction, which counts as that unless the owner says otherwise), and
         // the application is at work for nobody.

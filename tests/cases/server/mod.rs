@@ -29,6 +29,7 @@ macro_rules! with_server {
 
 mod again;
 mod bodies;
+mod cut;
 mod disconnects;
 mod drain;
 mod messages;
@@ -52,6 +53,7 @@ pub const CASES: &[&[Case]] = &[
     again::CASES,
     syntax::CASES,
     bodies::CASES,
+    cut::CASES,
     disconnects::CASES,
     timers::CASES,
     drain::CASES,

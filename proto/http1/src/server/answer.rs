@@ -48,6 +48,10 @@ impl Server {
     pub fn send_continue(&mut self) {
         if self.exchange.expects_continue && self.answer == Answer::Owed && self.closed.is_none() {
             self.exchange.expects_continue = false;
+            // A client whose body is on its way has not waited (RFC 9110 §10.1.1).
+            if !self.read.is_empty() {
+                return;
+            }
             self.begin_write();
             self.queue.copied.extend_from_slice(b"HTTP/1.1 100 Continue\r\n\r\n");
         }
@@ -114,6 +118,7 @@ impl Server {
             Ok(())
         })?;
         self.exchange.persist = persist;
+        self.until_close |= body == Writing::UntilClose;
         self.answer = Answer::Body(body);
         if rule == AnswerBody::Switch {
             self.answer = Answer::Done;

@@ -94,6 +94,8 @@ pub struct Server {
     /// Bytes that may still be thrown away: of a body while it is ignored, of anything once closed.
     discard: u64,
     linger: bool,
+    /// The end of the connection is the end of the current answer's body.
+    until_close: bool,
 }
 
 /// Where reading stands.
@@ -175,6 +177,7 @@ impl Server {
             fault: None,
             discard: 0,
             linger: false,
+            until_close: false,
         }
     }
 
@@ -325,6 +328,13 @@ impl Server {
     #[inline]
     pub fn needs_linger(&self) -> bool {
         self.linger
+    }
+
+    /// Whether an orderly end of the connection would now be taken for the end of an answer that is not all there: its
+    /// body ends with the connection (RFC 9112 §8). Close in a way that shows, as by a reset, and without a TLS
+    /// `close_notify`.
+    pub fn is_cut_short(&self) -> bool {
+        self.until_close && (matches!(self.answer, Answer::Body(_)) || self.has_transmit())
     }
 
     /// After a switch of protocols and once all of our bytes are written: the bytes that were already read past the

@@ -71,7 +71,6 @@ impl Server {
             Some(Timeout::Linger) => self.linger = false,
             // The last bytes are not taken: there is nothing left to wait for.
             Some(timeout) => {
-                self.queue.clear();
                 self.linger = false;
                 return Err(Error::Timeout(timeout));
             }
