@@ -40,8 +40,8 @@ impl Starting {
         Starting { since, received: BytesMut::new(), shaken: false }
     }
 
-    /// When to give up: one timer covers the handshake and the first bytes (S31). A peer that may be silent for a while
-    /// has the idle time.
+    /// When to give up: the handshake has the time of a head, a peer that has said nothing yet the idle time, and from its
+    /// first byte on one timer covers what tells the protocol and the head behind (S31).
     pub(crate) fn deadline(&self, config: &Config) -> Instant {
         let silent = self.shaken && self.received.is_empty();
         self.since + if silent { config.timeouts.idle } else { config.timeouts.head }
@@ -52,7 +52,7 @@ impl Starting {
         self.received.is_empty()
     }
 
-    /// When the connection was accepted.
+    /// When the peer's first byte came; where none has, when the connection was accepted.
     pub(crate) fn since(&self) -> Instant {
         self.since
     }
@@ -94,7 +94,10 @@ impl Starting {
             let mut buffer = hyperman_transport::loan::take();
             let outcome = ends.stream.poll_recv(cx, &mut buffer);
             match outcome {
-                Poll::Ready(Ok(1..)) if self.received.is_empty() => self.received = buffer,
+                Poll::Ready(Ok(1..)) if self.received.is_empty() => {
+                    self.received = buffer;
+                    self.since = now;
+                }
                 Poll::Ready(Ok(1..)) => self.received.extend_from_slice(&buffer),
                 _ => hyperman_transport::loan::give_back(buffer),
             }

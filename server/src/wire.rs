@@ -83,6 +83,14 @@ impl<S: ArmReadiness> ByteStream for Wire<S> {
         }
     }
 
+    fn unacknowledged(&self) -> Option<u64> {
+        match self {
+            Wire::Plain(socket) => socket.unacknowledged(),
+            #[cfg(feature = "tls")]
+            Wire::Tls(tls) => tls.unacknowledged(),
+        }
+    }
+
     fn can_send_file(&self) -> bool {
         match self {
             Wire::Plain(socket) => socket.can_send_file(),

@@ -59,6 +59,15 @@ impl Peer {
         Peer { wire: Wire::accepted(carrier, stream), unread: Vec::new(), stride: usize::MAX }
     }
 
+    /// Over TLS, ends the handshake, which otherwise comes with the first bytes.
+    ///
+    /// # Panics
+    /// When it fails.
+    pub fn handshake(&mut self) -> &mut Self {
+        self.wire.handshake();
+        self
+    }
+
     /// Sends all of `bytes`.
     ///
     /// # Panics

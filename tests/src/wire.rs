@@ -66,6 +66,16 @@ impl Wire {
         }
     }
 
+    /// Ends the handshake of TLS before anything is sent.
+    pub(crate) fn handshake(&mut self) {
+        let done = match &mut self.stream {
+            Stream::Bare(_) => return,
+            Stream::Client(stream) => stream.conn.complete_io(&mut stream.sock),
+            Stream::Server(stream) => stream.conn.complete_io(&mut stream.sock),
+        };
+        done.expect("a handshake");
+    }
+
     /// How long a read or a write may take.
     pub(crate) fn set_patience(&self, patience: Duration) {
         let socket = self.socket();

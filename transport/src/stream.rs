@@ -13,7 +13,7 @@ use rustix::net::{RecvFlags, Shutdown};
 use crate::readiness::ArmReadiness;
 #[cfg(target_os = "linux")]
 use crate::readiness::Interest;
-use crate::system::SEND_FLAGS;
+use crate::system::{self, SEND_FLAGS};
 
 /// A reliable ordered stream of bytes in both directions: a socket, or a layer over one.
 pub trait ByteStream: Unpin {
@@ -59,6 +59,12 @@ pub trait ByteStream: Unpin {
     /// read. Looks, and does not wait; a stream that cannot look says no.
     fn is_broken(&self) -> bool {
         false
+    }
+
+    /// How many of the bytes that were sent the peer's system has not taken yet; `None` where nobody can tell. A peer that
+    /// reads slowly makes this fall long before there is room for another send.
+    fn unacknowledged(&self) -> Option<u64> {
+        None
     }
 
     /// Whether [`poll_send_file`](Self::poll_send_file) can work on this stream.
@@ -189,6 +195,10 @@ impl<S: ArmReadiness> ByteStream for Socket<S> {
         let mut socket = [PollFd::new(&self.source, PollFlags::empty())];
         let looked = rustix::event::poll(&mut socket, Some(&Timespec::default()));
         looked.is_ok_and(|found| found > 0)
+    }
+
+    fn unacknowledged(&self) -> Option<u64> {
+        system::unacknowledged(&self.source)
     }
 
     fn can_send_file(&self) -> bool {

@@ -57,8 +57,10 @@ pub struct Timeouts {
     pub body_grace: Duration,
     /// Without any progress of a write: 60 s.
     pub write_stall: Duration,
-    /// Reading and throwing away after the last answer: 2 s.
+    /// Without a byte from the peer while what it sends after the last answer is read and thrown away: 2 s.
     pub linger: Duration,
+    /// The same in all, however busily it sends: 30 s, in which the largest body by default comes at 5 Mbit/s.
+    pub linger_most: Duration,
 }
 
 impl Default for Timeouts {
@@ -70,6 +72,7 @@ impl Default for Timeouts {
             body_grace: Duration::from_secs(10),
             write_stall: Duration::from_secs(60),
             linger: Duration::from_secs(2),
+            linger_most: Duration::from_secs(30),
         }
     }
 }

@@ -466,6 +466,90 @@ fn the_head_timer_answers_408_and_the_idle_timer_says_nothing() {
 }
 
 #[test]
+fn lingering_lasts_while_the_peer_sends_but_not_for_ever() {
+    for request in
+        ["GET / HTTP/1.1\r\n\r\n", "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 99999999999\r\n\r\n"]
+    {
+        let start = Instant::now();
+        let mut machine = Server::new(Arc::new(ServerConfig::default()), start);
+        machine.handle_timeout(start + seconds(50));
+        server_input(&mut machine, request.as_bytes());
+        let error = machine.next_event().unwrap_err();
+        machine.answer_fault(&error);
+        server_output(&mut machine);
+        let mut second = 50;
+        while second < 80 {
+            machine.handle_timeout(start + seconds(second));
+            server_input(&mut machine, b"x");
+            assert!(matches!(machine.next_event(), Ok(None)));
+            assert!(machine.needs_linger());
+            let until = (second + 2).min(80);
+            assert_eq!(machine.poll_timeout(), Some((start + seconds(until), Timeout::Linger)), "{second}");
+            second += 1;
+        }
+        machine.handle_timeout(start + seconds(80));
+        assert!(matches!(machine.next_event(), Ok(None)));
+        assert!(!machine.needs_linger());
+    }
+}
+
+#[test]
+fn a_write_that_moved_elsewhere_is_not_stalled() {
+    let start = Instant::now();
+    let mut machine = Server::new(Arc::new(ServerConfig::default()), start);
+    server_input(&mut machine, b"GET / HTTP/1.1\r\nHost: a\r\n\r\n");
+    assert!(matches!(machine.next_event(), Ok(Some(ServerEvent::Request { .. }))));
+    machine.send_full(StatusCode::OK, &HeaderMap::new(), Bytes::from_static(b"abc")).unwrap();
+    assert_eq!(machine.poll_timeout(), Some((start + seconds(60), Timeout::WriteStall)));
+    machine.handle_timeout(start + seconds(60));
+    machine.write_moved();
+    assert!(matches!(machine.next_event(), Ok(None)));
+    assert_eq!(machine.poll_timeout(), Some((start + seconds(120), Timeout::WriteStall)));
+    machine.handle_timeout(start + seconds(120));
+    assert_eq!(machine.next_event().unwrap_err(), Error::Timeout(Timeout::WriteStall));
+}
+
+#[test]
+fn only_a_body_that_ends_with_the_connection_can_be_cut_short() {
+    let request = "GET / HTTP/1.0\r\n\r\n";
+    for (request, size, cut) in [
+        (request, BodySize::Unknown, true),
+        (request, BodySize::Known(3), false),
+        ("HEAD / HTTP/1.0\r\n\r\n", BodySize::Unknown, false),
+        ("GET / HTTP/1.1\r\nHost: a\r\n\r\n", BodySize::Unknown, false),
+    ] {
+        let mut machine = server(Limits::default());
+        server_input(&mut machine, request.as_bytes());
+        assert!(matches!(machine.next_event(), Ok(Some(ServerEvent::Request { .. }))));
+        assert!(!machine.is_cut_short());
+        machine.send_head(StatusCode::OK, &HeaderMap::new(), size).unwrap();
+        machine.send_data(Bytes::from_static(b"abc")).unwrap();
+        server_output(&mut machine);
+        assert_eq!(machine.is_cut_short(), cut, "{request:?} {size:?}");
+        machine.end().unwrap();
+        assert!(!machine.is_cut_short());
+    }
+    // What was not written yet is not there either.
+    let mut machine = server(Limits::default());
+    server_input(&mut machine, request.as_bytes());
+    assert!(matches!(machine.next_event(), Ok(Some(ServerEvent::Request { .. }))));
+    machine.send_head(StatusCode::OK, &HeaderMap::new(), BodySize::Unknown).unwrap();
+    machine.end().unwrap();
+    assert!(machine.is_cut_short());
+    server_output(&mut machine);
+    assert!(!machine.is_cut_short());
+}
+
+#[test]
+fn a_205_to_head_announces_no_content() {
+    let mut machine = server(Limits::default());
+    server_input(&mut machine, b"HEAD / HTTP/1.1\r\nHost: a\r\n\r\n");
+    assert!(matches!(machine.next_event(), Ok(Some(ServerEvent::Request { .. }))));
+    machine.send_full(StatusCode::RESET_CONTENT, &HeaderMap::new(), Bytes::from_static(b"abc")).unwrap();
+    assert_eq!(server_output(&mut machine), "HTTP/1.1 205 Reset Content\r\ncontent-length: 0\r\n\r\n");
+}
+
+#[test]
 fn the_body_timer_runs_while_the_body_is_waited_for() {
     let start = Instant::now();
     let mut machine = Server::new(Arc::new(ServerConfig::default()), start);

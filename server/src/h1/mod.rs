@@ -16,7 +16,7 @@ use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
 use bytes::BytesMut;
-use hyperman_http1::{CloseReason, Server};
+use hyperman_http1::{CloseReason, Server, Timeout};
 use hyperman_transport::ByteStream;
 use pin_project_lite::pin_project;
 
@@ -62,6 +62,8 @@ pin_project! {
 #[derive(Default)]
 struct Extras {
     file: Option<Sending>,
+    /// How many bytes the peer had not taken when there was no more room to write.
+    unacknowledged: Option<u64>,
     interim: Option<Interim>,
     upgrade: Option<upgrade::Offer>,
     tunnel: Option<Tunnel>,
@@ -225,6 +227,9 @@ where
         if let Some(upload) = this.upload {
             upload.unwatch();
         }
+        if this.machine.has_transmit() {
+            self.as_mut().credit_slow_reader(ends, now);
+        }
         loop {
             let step = match self.phase {
                 Phase::Serving => {
@@ -247,6 +252,26 @@ where
                 Step::Stalled => return Poll::Pending,
                 Step::Done => return Poll::Ready(()),
             }
+        }
+    }
+
+    /// A peer that reads slowly, but reads, is not stalled: the kernel has room for another write only when much of what it
+    /// holds is gone. The least that counts is what a request's body must come to.
+    fn credit_slow_reader<IO: ByteStream, S: App<F, B>>(
+        self: Pin<&mut Self>,
+        ends: &Ends<IO, S>,
+        now: Instant,
+    ) {
+        let this = self.project();
+        let stalled =
+            matches!(this.machine.poll_timeout(), Some((deadline, Timeout::WriteStall)) if deadline <= now);
+        let Some(extras) = this.extras.as_deref_mut().filter(|_| stalled) else { return };
+        let Some((before, left)) = extras.unacknowledged.zip(ends.stream.unacknowledged()) else { return };
+        let timeouts = &ends.settings.config.timeouts;
+        let least = u128::from(timeouts.body_rate) * timeouts.write_stall.as_millis() / 1000;
+        if u128::from(before.saturating_sub(left)) >= least.max(1) {
+            extras.unacknowledged = Some(left);
+            this.machine.write_moved();
         }
     }
 
@@ -324,6 +349,10 @@ where
             match sent {
                 Poll::Pending => {
                     *this.write_blocked = true;
+                    let extras = this.extras.get_or_insert_default();
+                    if extras.unacknowledged.is_none() {
+                        extras.unacknowledged = ends.stream.unacknowledged();
+                    }
                     break;
                 }
                 // The peer is gone, or the file is: nothing that is left could be finished.
@@ -331,11 +360,12 @@ where
                 Poll::Ready(Ok(sent)) => {
                     this.machine.transmitted(sent);
                     step = Step::Moved;
-                    // The file must not stay open while the connection idles.
-                    if let Some(extras) = this.extras.as_deref_mut()
-                        && extras.file.as_ref().is_some_and(Sending::is_over)
-                    {
-                        extras.file = None;
+                    if let Some(extras) = this.extras.as_deref_mut() {
+                        extras.unacknowledged = None;
+                        // The file must not stay open while the connection idles.
+                        if extras.file.as_ref().is_some_and(Sending::is_over) {
+                            extras.file = None;
+                        }
                     }
                 }
             }

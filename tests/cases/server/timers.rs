@@ -2,7 +2,7 @@
 
 use std::convert::Infallible;
 use std::sync::{Arc, mpsc};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use http::{Request, Response};
 use http_body_util::BodyExt;
@@ -10,6 +10,7 @@ use hyperman::{Body, Config, Shutdown, service_fn};
 use hyperman_tests::body::Pieces;
 use hyperman_tests::caller::{Caller, Length};
 use hyperman_tests::carrier::Carrier;
+use hyperman_tests::peer::Peer;
 
 use super::{SOON, Told, echo, say_target};
 
@@ -20,6 +21,66 @@ hyperman_tests::cases! {
         an_idle_connection_is_closed_silently
         a_slow_body_is_answered_with_408
         a_peer_that_takes_nothing_is_cut_off;
+    ONE:
+        a_late_first_byte_has_the_whole_time_of_a_head
+        a_slow_reader_gets_everything
+        who_sends_on_after_a_refusal_is_let_go;
+}
+
+fn a_late_first_byte_has_the_whole_time_of_a_head(on: Carrier) {
+    let mut config = Config::default();
+    config.timeouts.head = Duration::from_secs(1);
+    with_server!(on, |_| service_fn(say_target), config, |address, _: &Shutdown| {
+        let mut peer = Peer::connect(on, address);
+        // Over TLS, the handshake is a part of the first write.
+        peer.handshake();
+        // Longer than a head may take: as a browser that connects in advance.
+        std::thread::sleep(Duration::from_millis(1_100));
+        peer.send("G");
+        peer.send("ET /a HTTP/1.1\r\nHost: ");
+        peer.send("a\r\n\r\n");
+        assert_eq!(peer.answer().text(), "GET /a");
+    });
+}
+
+/// The kernel takes megabytes at once, and then nothing until a third of them has gone; meanwhile the peer reads.
+fn a_slow_reader_gets_everything(on: Carrier) {
+    let service = |_| {
+        service_fn(|_: Request<Body>| async {
+            Ok::<_, Infallible>(Response::new(Pieces { left: 500, made: Arc::default() }))
+        })
+    };
+    let mut config = Config::default();
+    config.timeouts.write_stall = Duration::from_millis(500);
+    with_server!(on, service, config, |address, _: &Shutdown| {
+        let mut peer = Peer::connect(on, address);
+        peer.send("GET / HTTP/1.0\r\n\r\n");
+        peer.answer_head();
+        let mut read = 0;
+        for _ in 0..25 {
+            read += peer.exactly(40_000).len();
+            std::thread::sleep(Duration::from_millis(80));
+        }
+        assert_eq!(read + peer.rest().len(), 500 * 65_536);
+        assert!(!peer.was_reset());
+    });
+}
+
+/// RFC 9112 §9.6: the server reads on for a while, so that the answer is not lost; but not for as long as there is to read.
+fn who_sends_on_after_a_refusal_is_let_go(on: Carrier) {
+    let mut config = Config::default();
+    config.timeouts.linger = Duration::from_secs(5);
+    config.timeouts.linger_most = Duration::from_millis(300);
+    with_server!(on, |_| service_fn(say_target), config, |address, _: &Shutdown| {
+        let mut peer = Peer::connect(on, address);
+        peer.send("GET / HTTP/1.1\r\n\r\n");
+        assert_eq!(peer.answer().status, 400);
+        let refused = Instant::now();
+        while peer.try_send("x") {
+            assert!(refused.elapsed() < SOON, "it is listened to for ever");
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    });
 }
 
 fn a_slow_head_ends_the_connection(on: Carrier) {

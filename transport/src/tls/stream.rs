@@ -377,4 +377,8 @@ impl<T: ByteStream> ByteStream for TlsStream<T> {
     fn is_broken(&self) -> bool {
         self.inner.is_broken()
     }
+
+    fn unacknowledged(&self) -> Option<u64> {
+        self.inner.unacknowledged()
+    }
 }

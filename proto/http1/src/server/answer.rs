@@ -72,7 +72,11 @@ impl Server {
         size: BodySize,
     ) -> Result<(), Misuse> {
         self.check_owed()?;
-        let rule = answer_body(self.exchange.method, status);
+        let mut rule = answer_body(self.exchange.method, status);
+        if status == StatusCode::RESET_CONTENT && rule == AnswerBody::Described {
+            // What GET would get has no content either (RFC 9110 §15.3.6).
+            rule = AnswerBody::Reset;
+        }
         if rule == AnswerBody::Forbidden && status.is_informational() {
             return Err(Misuse::WrongStatus);
         }

@@ -225,6 +225,8 @@ impl Server {
     pub fn received(&mut self, count: usize) {
         match self.receive {
             Receive::Head { .. } if count > 0 && self.read.len() <= count => self.since = self.now,
+            // Who is still sending has not come to read the last answer.
+            _ if self.closed.is_some() && count > 0 => self.since = self.now,
             Receive::Body(_) => self.earn_time(count as u64),
             _ => {}
         }
@@ -274,6 +276,12 @@ impl Server {
         if self.queue.is_empty() && (self.closed.is_some() || self.read.is_empty()) {
             self.since = self.now;
         }
+    }
+
+    /// The peer has taken bytes that were written earlier, although there was no room to write more: the write-stall timer
+    /// counts from here.
+    pub fn write_moved(&mut self) {
+        self.moved = self.now;
     }
 
     /// Whether something waits to be written, external bytes included.
@@ -367,6 +375,9 @@ impl Server {
         if self.closed.is_none() {
             self.closed = Some(reason);
             self.since = self.now;
+            if self.queue.is_empty() {
+                self.moved = self.now;
+            }
             self.discard = self.config.limits.linger;
             let unread = !matches!(self.receive, Receive::Done) || !self.read.is_empty();
             self.linger = match reason {

@@ -28,7 +28,10 @@ impl Server {
         let timeouts = &self.config.timeouts;
         let waits_to_write = !self.queue.is_empty();
         let reading = if self.closed.is_some() {
-            (self.linger && !waits_to_write).then(|| (self.since + timeouts.linger, Timeout::Linger))
+            (self.linger && !waits_to_write).then(|| {
+                let quiet = self.since + timeouts.linger;
+                (quiet.min(self.moved + timeouts.linger_most), Timeout::Linger)
+            })
         } else {
             match self.receive {
                 Receive::Head { .. } if !self.read.is_empty() => {
