@@ -87,7 +87,8 @@ pub struct Timeouts {
     pub head: Option<Duration>,
     /// Without any stream.
     pub idle: Option<Duration>,
-    /// From our SETTINGS to their acknowledgement (RFC 9113 §6.5.3).
+    /// From our SETTINGS to their acknowledgement (RFC 9113 §6.5.3); for a client at the earliest from the server's first
+    /// octet, as a connection that waits to be accepted is not slow to acknowledge.
     pub settings: Option<Duration>,
     /// In which a stream that has something to send must get rid of [`Timeouts::PROGRESS`] octets, or of all it has
     /// (S24), and in which the transport must take anything of what waits to be written.

@@ -375,6 +375,12 @@ fn settings_that_are_not_acknowledged_end_the_connection() {
     #[expect(clippy::disallowed_methods, reason = "a test needs some instant to begin with")]
     let now = std::time::Instant::now();
     let mut client = hyperman_http2::Client::new(std::sync::Arc::new(Config::client()), now);
+    // A server that is slow to accept has not been slow to acknowledge yet.
+    let accepted = now + Duration::from_secs(3600);
+    assert_eq!(client.poll_timeout(), None);
+    client.handle_timeout(accepted);
+    assert!(client.next_event().unwrap().is_none());
+    let now = accepted;
     feed(&mut client, &settings(&[]));
     while client.next_event().unwrap().is_some() {}
     assert_eq!(client.poll_timeout(), Some((now + Duration::from_secs(10), Timeout::Settings)));
@@ -382,4 +388,20 @@ fn settings_that_are_not_acknowledged_end_the_connection() {
     assert_eq!(client.next_event().unwrap_err(), Error::Timeout(Timeout::Settings));
     let frames = parse(&written(&mut client));
     assert_eq!(Reason::from(frames.last().unwrap().code()), Reason::SettingsTimeout);
+}
+
+#[test]
+fn a_server_that_does_not_finish_its_first_frame_ends_the_connection() {
+    #[expect(clippy::disallowed_methods, reason = "a test needs some instant to begin with")]
+    let now = std::time::Instant::now();
+    let mut config = Config::client();
+    config.timeouts.settings = None;
+    let mut client = hyperman_http2::Client::new(std::sync::Arc::new(config), now);
+    let accepted = now + Duration::from_secs(3600);
+    client.handle_timeout(accepted);
+    feed(&mut client, settings(&[]).split_at(4).0);
+    assert!(client.next_event().unwrap().is_none());
+    assert_eq!(client.poll_timeout(), Some((accepted + Duration::from_secs(30), Timeout::Head)));
+    client.handle_timeout(accepted + Duration::from_secs(30));
+    assert_eq!(client.next_event().unwrap_err(), Error::Timeout(Timeout::Head));
 }

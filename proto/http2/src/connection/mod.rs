@@ -181,7 +181,7 @@ impl Connection {
                 resets: Budget::new(limits.resets, RESETS_PER_SECOND, now),
                 small: Budget::new(limits.small_data, 0, now),
             },
-            timing: time::Timing::new(now),
+            timing: time::Timing::new(role, now),
             going: settings::Going::default(),
             date: [0; 29],
             error: None,
@@ -286,7 +286,7 @@ impl Connection {
     fn settle(&mut self) -> bool {
         self.timing.note_incomplete(
             self.now,
-            !self.input.is_empty() || self.phase != Phase::Open,
+            !self.input.is_empty() || (self.phase != Phase::Open && self.timing.spoke()),
             self.block.is_some(),
         );
         if self.eof {

@@ -4,8 +4,8 @@
 use std::time::{Duration, Instant};
 
 use crate::config::Timeouts;
-use crate::connection::Connection;
 use crate::connection::settings::LIVENESS_PING;
+use crate::connection::{Connection, Role};
 use crate::error::{CloseReason, Error, StreamError};
 use crate::frame;
 use crate::frame::StreamId;
@@ -26,8 +26,14 @@ pub(super) struct Timing {
     idle: Option<Instant>,
     /// Since when output waits without any of it being taken.
     blocked: Option<Instant>,
+    /// When our SETTINGS were queued, until they are acknowledged.
     settings: Option<Instant>,
+    /// From when on their acknowledgement is due. Whether a client's connection has been accepted yet shows only when the
+    /// server says something: until then it may wait in a backlog, where nobody acknowledges anything.
+    settings_due: Option<Instant>,
     settings_acknowledged: bool,
+    /// The peer has said anything. A server does not begin before.
+    spoke: bool,
     heard: Instant,
     ping: Option<Instant>,
     drain: Option<Instant>,
@@ -36,14 +42,17 @@ pub(super) struct Timing {
 }
 
 impl Timing {
-    pub(super) fn new(now: Instant) -> Self {
+    pub(super) fn new(role: Role, now: Instant) -> Self {
+        let spoke = role == Role::Server;
         Timing {
-            incomplete: Some(now),
+            incomplete: spoke.then_some(now),
             progress: false,
             idle: Some(now),
             blocked: None,
             settings: None,
+            settings_due: None,
             settings_acknowledged: false,
+            spoke,
             heard: now,
             ping: None,
             drain: None,
@@ -55,6 +64,15 @@ impl Timing {
     pub(super) fn heard(&mut self, now: Instant) {
         self.heard = now;
         self.ping = None;
+        if !self.spoke {
+            self.spoke = true;
+            self.settings_due = self.settings.map(|_| now);
+        }
+    }
+
+    /// Whether the peer has said anything, or has to begin.
+    pub(super) fn spoke(&self) -> bool {
+        self.spoke
     }
 
     pub(super) fn note_frame(&mut self) {
@@ -84,6 +102,7 @@ impl Timing {
 
     pub(super) fn settings_sent(&mut self, now: Instant) {
         self.settings = Some(now);
+        self.settings_due = self.spoke.then_some(now);
     }
 
     pub(super) fn settings_acknowledged(&self) -> bool {
@@ -93,6 +112,7 @@ impl Timing {
     /// The acknowledgement of our settings, which also measures a round trip; false when none was due.
     pub(super) fn take_settings_ack(&mut self, now: Instant) -> bool {
         let Some(sent) = self.settings.take() else { return false };
+        self.settings_due = None;
         self.settings_acknowledged = true;
         self.measured(now.saturating_duration_since(sent));
         true
@@ -161,7 +181,7 @@ impl Connection {
         [
             after(timing.incomplete, timeouts.head).map(|at| (at, Timeout::Head)),
             after(timing.idle, timeouts.idle).map(|at| (at, Timeout::Idle)),
-            after(timing.settings, timeouts.settings).map(|at| (at, Timeout::Settings)),
+            after(timing.settings_due, timeouts.settings).map(|at| (at, Timeout::Settings)),
             after(timing.blocked, timeouts.write_stall).map(|at| (at, Timeout::Blocked)),
             timing.drain.map(|at| (at, Timeout::Drain)),
             check.map(|at| (at, Timeout::WriteStall)),
