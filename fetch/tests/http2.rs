@@ -15,6 +15,7 @@ use http_body_util::{BodyExt as _, StreamBody};
 use hyperman::{Listen, Server, Shutdown, service_fn};
 use hyperman_fetch::Body;
 use hyperman_transport::Runtime;
+use hyperman_transport::tls::ServerTls;
 
 mod frames;
 mod loops;
@@ -67,9 +68,20 @@ impl futures_core::Stream for Frames {
 }
 
 fn ours() -> Ours {
+    let (port, shutdown) = started(None);
+    Ours { url: format!("http://127.0.0.1:{port}"), shutdown }
+}
+
+/// Starts a server, over TLS if it is said how: its port, and what ends it.
+fn started(tls: Option<ServerTls>) -> (u16, Shutdown) {
     let (tell, told) = mpsc::channel();
     thread::spawn(move || {
-        let bound = Server::new(service_fn(answer)).listen("127.0.0.1:0").bind().unwrap();
+        let server = Server::new(service_fn(answer));
+        let server = match &tls {
+            Some(tls) => server.listen_tls("127.0.0.1:0", tls),
+            None => server.listen("127.0.0.1:0"),
+        };
+        let bound = server.bind().unwrap();
         let Listen::Tcp(address) = bound.addresses().first().unwrap().clone() else { panic!("TCP") };
         let told = |shutdown| {
             tell.send((address.port(), shutdown)).unwrap();
@@ -77,8 +89,7 @@ fn ours() -> Ours {
         };
         bound.run_with(told).unwrap();
     });
-    let (port, shutdown) = told.recv().unwrap();
-    Ours { url: format!("http://127.0.0.1:{port}"), shutdown }
+    told.recv().unwrap()
 }
 
 async fn methods_bodies_and_trailers<R: Runtime>(runtime: R) {
@@ -171,23 +182,13 @@ async fn answers_that_are_left_lying_hold_nobody_up<R: Runtime>(runtime: R) {
 fn alpn_decides_and_many_share_the_first_handshake() {
     use hyperman_fetch::Client;
     use hyperman_fetch::tls::{Authorities, ClientTls, OFFERED};
-    use hyperman_transport::tls::{ServerTls, development_certificate};
+    use hyperman_transport::tls::development_certificate;
     for (offered, version) in
         [(&["h2", "http/1.1"][..], Version::HTTP_2), (&["http/1.1"][..], Version::HTTP_11)]
     {
         let made = development_certificate(["localhost"]).unwrap();
         let tls = ServerTls::builder().identity(made.identity()).alpn(offered).build().unwrap();
-        let (tell, told) = mpsc::channel();
-        thread::spawn(move || {
-            let bound = Server::new(service_fn(answer)).listen_tls("127.0.0.1:0", &tls).bind().unwrap();
-            let Listen::Tcp(address) = bound.addresses().first().unwrap().clone() else { panic!("TCP") };
-            let told = |shutdown| {
-                tell.send((address.port(), shutdown)).unwrap();
-                Ok(())
-            };
-            bound.run_with(told).unwrap();
-        });
-        let (port, shutdown) = told.recv().unwrap();
+        let (port, shutdown) = started(Some(tls));
         let server = Ours { url: format!("https://localhost:{port}/"), shutdown };
         let trust = Authorities::from_pem(&made.certificate_pem);
         let trust = ClientTls::builder().only_authorities(trust).alpn(OFFERED).build().unwrap();
