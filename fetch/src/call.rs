@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use http::header::{EXPECT, HOST};
-use http::{HeaderMap, HeaderValue, Method, Version};
+use http::{HeaderMap, HeaderValue, Method, StatusCode, Version};
 use hyperman_http1::{Error as Fault, Misuse, PreparedFields};
 use hyperman_transport::{Runtime, Socket};
 use url::{Host, Url};
@@ -56,6 +56,8 @@ pub enum Notice<'a> {
     Interim(&'a http::Response<()>),
     /// A kept connection turned out to be dead; the request is made again on a new one.
     Retry,
+    /// The server does not know what to do with `Expect` (417); the request is made again without it.
+    ExpectationFailed(&'a http::Response<()>),
     /// A redirect is followed.
     Redirect {
         /// The answer that redirects.
@@ -93,8 +95,12 @@ pub(crate) async fn run<R: Runtime>(
     let mut call = Call { client, deadline, parts, url, http1_required: false };
     let mut followed = 0;
     let exchange = loop {
-        let exchange = call.ask().await.map_err(|error| error.about(&call.url))?;
+        let mut exchange = call.ask().await.map_err(|error| error.about(&call.url))?;
         let next = match call.redirected(&exchange, followed) {
+            Ok(false) if call.expects_too_much(&mut exchange) => {
+                exchange.pass_over();
+                continue;
+            }
             Ok(false) => break exchange,
             Ok(true) => Ok(followed + 1),
             Err(kind) => Err(Error::new(kind).maybe_processed(true).about(&call.url)),
@@ -120,7 +126,7 @@ impl<R: Runtime> Call<R> {
         };
         match Incoming::new(exchange, length, early, upgraded, deadline, parts.max_body) {
             Ok(body) => Ok(Response::new(head, url, peer, body)),
-            Err(kind) => Err(Error::new(kind).maybe_processed(true).about(&url)),
+            Err(kind) => Err(Error::answered(kind).about(&url)),
         }
     }
 
@@ -150,6 +156,34 @@ impl<R: Runtime> Call<R> {
             return Err(ErrorKind::Redirect(RedirectFault::BodyNotReplayable));
         }
         Ok(true)
+    }
+
+    /// Whether the server failed an expectation of the request (417). It is taken back then, as far as the body is there to
+    /// be sent: somebody on the way does not know `100-continue`, which says nothing about the request itself
+    /// (RFC 9110 §10.1.1).
+    fn expects_too_much(&mut self, exchange: &mut Transaction<R>) -> bool {
+        let Parts { headers, body, expect_continue, watch, .. } = &mut *self.parts;
+        if expect_continue.is_none() && !headers.contains_key(EXPECT) {
+            return false;
+        }
+        let failed =
+            exchange.answer().is_some_and(|answer| answer.head.status() == StatusCode::EXPECTATION_FAILED);
+        if !failed {
+            return false;
+        }
+        if let Some(unwanted) = exchange.take_unwanted() {
+            *body = unwanted;
+        }
+        // Without content nothing was expected.
+        if body.is_used_up() || body.is_empty() {
+            return false;
+        }
+        *expect_continue = None;
+        headers.remove(EXPECT);
+        if let Some(answer) = exchange.answer() {
+            notify(watch, Notice::ExpectationFailed(&answer.head));
+        }
+        true
     }
 
     /// Whether the request may be made a second time when it is not known whether the first one was acted on
@@ -387,7 +421,7 @@ impl<R: Runtime> Call<R> {
         let (headers, fields) = match &plain {
             Some(plain) => (&plain.fields, Fields::Prepared(&plain.prepared)),
             None => {
-                own = self.fields(expects.is_some())?;
+                own = self.fields(expects.is_some(), !body.is_empty())?;
                 (&own, Fields::Map(&own))
             }
         };
@@ -408,13 +442,14 @@ impl<R: Runtime> Call<R> {
         if let Some(known) = known.filter(|known| Arc::ptr_eq(&known.config, config)) {
             return Ok(known);
         }
-        let fields = self.fields(false)?;
+        let fields = self.fields(false, true)?;
         let prepared = PreparedFields::new(&fields).map_err(ErrorKind::Request)?;
         Ok(Box::new(PlainHead { config: config.clone(), fields, prepared }))
     }
 
-    /// The fields as they are written: `Host` first (RFC 9110 §7.2), the defaults, then the request's own.
-    pub(crate) fn fields(&self, expects: bool) -> Result<HeaderMap, ErrorKind> {
+    /// The fields as they are written: `Host` first (RFC 9110 §7.2), the defaults, then the request's own. Without content
+    /// none says `Expect: 100-continue` (RFC 9110 §10.1.1).
+    pub(crate) fn fields(&self, expects: bool, content: bool) -> Result<HeaderMap, ErrorKind> {
         let own = &self.parts.headers;
         let defaults = &self.client.config.defaults;
         let mut fields = HeaderMap::with_capacity(own.len() + defaults.len() + 2);
@@ -432,6 +467,8 @@ impl<R: Runtime> Call<R> {
         }
         if expects {
             fields.insert(EXPECT, HeaderValue::from_static("100-continue"));
+        } else if !content {
+            fields.remove(EXPECT);
         }
         Ok(fields)
     }

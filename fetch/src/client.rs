@@ -278,6 +278,17 @@ impl<R: Runtime> ClientBuilder<R> {
         self
     }
 
+    /// When an HTTP/2 connection that has requests on it was silent for `interval`, a PING asks whether the server is still
+    /// there (RFC 9113 §6.7); where nothing at all comes for another `patience`, its requests fail with
+    /// [`Timeout::Pong`](hyperman_http2::Timeout::Pong), and the connection is not used again. After 15 s of silence and
+    /// 20 s of patience by default; `None` never asks. A server that thinks for longer than both answers the PING meanwhile.
+    #[must_use]
+    pub fn http2_ping(mut self, interval: impl Into<Option<Duration>>, patience: Duration) -> Self {
+        let timeouts = &mut Arc::make_mut(&mut self.config.http2_machine).timeouts;
+        (timeouts.ping, timeouts.pong) = (interval.into(), patience);
+        self
+    }
+
     /// How many connections are kept, and for how long.
     #[must_use]
     pub fn pool(mut self, limits: PoolLimits) -> Self {

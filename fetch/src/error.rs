@@ -99,14 +99,10 @@ impl Error {
         )
     }
 
-    /// Whether the answer began but did not arrive whole: its connection or its stream ended, or what came was not what
-    /// its head announced.
+    /// Whether the answer's head came but not its whole body: the connection or the stream ended, what came was not what
+    /// the head announced, or a deadline or a limit was passed. What the caller has read by then is a part.
     pub fn is_partial(&self) -> bool {
-        let broken = matches!(
-            self.inner.kind,
-            ErrorKind::Protocol(_) | ErrorKind::Http2(_) | ErrorKind::Http2Stream(_)
-        );
-        matches!(self.inner.kind, ErrorKind::PartialBody(_)) || self.inner.answered && broken
+        self.inner.answered || matches!(self.inner.kind, ErrorKind::PartialBody(_))
     }
 }
 

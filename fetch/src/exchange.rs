@@ -78,6 +78,9 @@ enum Upload<T> {
     Held { body: Kind, timer: T, until: Instant },
     /// Is asked for more as the machine takes it.
     Streaming(BoxStream),
+    /// Was not wanted: the final answer came in place of 100 (Continue). Nothing of it was sent, and the connection has
+    /// no future.
+    Unwanted(Kind),
     /// Was given up; the connection has no future.
     Abandoned,
 }
@@ -138,6 +141,17 @@ impl<R: Runtime> Exchange<R> {
     /// Takes the final answer.
     pub(crate) fn take_answer(&mut self) -> Option<Answer> {
         self.connection.state.answer.take()
+    }
+
+    /// Takes the request's body, where the final answer came before any of it was sent.
+    pub(crate) fn take_unwanted(&mut self) -> Option<Body> {
+        match std::mem::replace(&mut self.connection.state.upload, Upload::Abandoned) {
+            Upload::Unwanted(kind) => Some(Body { kind }),
+            other => {
+                self.connection.state.upload = other;
+                None
+            }
+        }
     }
 
     /// Whether the server may have acted on the request.
@@ -280,13 +294,16 @@ impl<R: Runtime> Exchange<R> {
         self.connection.state.answered = true;
         // A final answer without 100 (Continue) wants no body (RFC 9110 §10.1.1), and one that is not a success will not
         // be changed by more of it. A success may be the first half of a conversation, so its upload goes on.
-        let over = match self.connection.state.upload {
-            Upload::Done | Upload::Abandoned => false,
-            Upload::Held { .. } => true,
-            Upload::Streaming(_) => !status.is_success(),
-        };
-        if over {
-            self.connection.state.upload = Upload::Abandoned;
+        match self.connection.state.upload {
+            Upload::Held { .. } => {
+                if let Upload::Held { body, .. } = self.take_held() {
+                    self.connection.state.upload = Upload::Unwanted(body);
+                }
+            }
+            Upload::Streaming(_) if !status.is_success() => {
+                self.connection.state.upload = Upload::Abandoned;
+            }
+            Upload::Done | Upload::Streaming(_) | Upload::Unwanted(_) | Upload::Abandoned => {}
         }
         Ok(())
     }
@@ -338,7 +355,7 @@ impl<R: Runtime> Exchange<R> {
     /// Writes what the machine has queued. True when all of it went, so that more can be fed.
     fn write(&mut self, cx: &mut Context<'_>) -> bool {
         if self.connection.state.write_error.is_some()
-            || matches!(self.connection.state.upload, Upload::Abandoned)
+            || matches!(self.connection.state.upload, Upload::Abandoned | Upload::Unwanted(_))
         {
             return false;
         }

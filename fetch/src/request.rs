@@ -189,7 +189,7 @@ impl<R: Runtime> RequestBuilder<R> {
     }
 
     /// Asks with `Expect: 100-continue` whether the body is wanted (RFC 9110 §10.1.1). A server that says nothing for
-    /// `patience` gets it all the same.
+    /// `patience` gets it all the same; one that answers 417 is asked once more without the question.
     pub fn expect_continue(mut self, patience: Duration) -> Self {
         self.parts.expect_continue = Some(patience);
         self

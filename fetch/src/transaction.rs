@@ -7,6 +7,7 @@ use bytes::Bytes;
 use hyperman_http1::ClientEvent;
 use hyperman_transport::Runtime;
 
+use crate::body::Body;
 use crate::connection::Connection;
 use crate::error::ErrorKind;
 use crate::exchange::{Answer, Early, Exchange};
@@ -40,6 +41,14 @@ impl<R: Runtime> Transaction<R> {
         match self {
             Transaction::Http1(exchange) => exchange.take_answer(),
             Transaction::Http2(exchange) => exchange.take_answer(),
+        }
+    }
+
+    /// Takes the request's body, where the final answer came before any of it was sent.
+    pub(crate) fn take_unwanted(&mut self) -> Option<Body> {
+        match self {
+            Transaction::Http1(exchange) => exchange.take_unwanted(),
+            Transaction::Http2(exchange) => exchange.take_unwanted(),
         }
     }
 

@@ -18,7 +18,7 @@ use hyperman_fetch::error::PartialBody;
 use hyperman_fetch::{Body, Client, Error, ErrorKind};
 use hyperman_transport::Runtime;
 
-use peer::Peer;
+use peer::{Conn, Peer};
 
 on_every_loop! {
     a_connection_refused_is_a_connect_error
@@ -32,6 +32,7 @@ on_every_loop! {
     s14_an_early_answer_is_delivered_and_the_upload_stops
     s14_an_answer_before_a_reset_is_still_read
     s14_a_refused_expectation_sends_no_body
+    an_expectation_that_failed_is_not_repeated
     an_expectation_is_answered_or_waited_out
     an_answer_may_begin_while_the_upload_goes_on
     a_failing_body_ends_the_exchange
@@ -249,12 +250,65 @@ async fn s14_an_answer_before_a_reset_is_still_read<R: Runtime>(runtime: R) {
 async fn s14_a_refused_expectation_sends_no_body<R: Runtime>(runtime: R) {
     let peer = Peer::one(|conn| {
         assert!(conn.head().contains("\r\nexpect: 100-continue\r\n"));
-        conn.send("HTTP/1.1 417 Expectation Failed\r\nContent-Length: 0\r\n\r\n");
+        conn.send("HTTP/1.1 413 Content Too Large\r\nContent-Length: 0\r\n\r\n");
         assert_eq!(conn.until_closed(), b"", "the body, or another request in its place");
     });
     let client = Client::new(runtime);
     let request = client.post(peer.url("/")).body("never sent").expect_continue(Duration::from_secs(50));
-    assert_eq!(request.send().await.expect("an answer").status(), 417);
+    assert_eq!(request.send().await.expect("an answer").status(), 413);
+}
+
+/// RFC 9110 §10.1.1: whoever does not know the expectation is asked again without it.
+async fn an_expectation_that_failed_is_not_repeated<R: Runtime>(runtime: R) {
+    const FAILED: &str = "HTTP/1.1 417 Expectation Failed\r\nContent-Length: 0\r\n\r\n";
+    fn refuses(conn: &mut Conn) {
+        assert!(conn.head().contains("\r\nexpect: 100-continue\r\n"));
+        conn.send(FAILED);
+        assert_eq!(conn.until_closed(), b"", "the body, or another request in its place");
+    }
+    fn takes(conn: &mut Conn) {
+        let head = conn.head();
+        assert!(head.starts_with("POST / ") && !head.contains("expect"), "{head}");
+        let length = if head.contains("chunked") { "3\r\none\r\n0\r\n\r\n".len() } else { 3 };
+        let body = conn.body(length);
+        assert!(body == b"one" || body == b"3\r\none\r\n0\r\n\r\n", "{}", body.escape_ascii());
+        conn.send("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n");
+    }
+    let peer = Peer::new(vec![
+        Box::new(refuses),
+        Box::new(takes),
+        Box::new(refuses),
+        Box::new(takes),
+        Box::new(|conn| {
+            // The body is on its way at once where nobody waits.
+            conn.head();
+            assert_eq!(conn.body(3), b"one");
+            conn.send(FAILED);
+            let head = conn.head();
+            assert!(!head.contains("expect"), "{head}");
+            assert_eq!(conn.body(3), b"one");
+            // Nothing was expected, so this is an answer like any other.
+            conn.send(FAILED);
+        }),
+    ]);
+    let client = Client::builder(runtime).pool(none_kept()).build();
+    let post = || client.post(peer.url("/"));
+    let held = || post().expect_continue(Duration::from_secs(50));
+    assert_eq!(held().body("one").send().await.expect("an answer").status(), 200);
+    // A stream that nobody has looked at is as good as new.
+    let (body, feed) = paced();
+    feed.put("one");
+    feed.end();
+    assert_eq!(held().body(body).send().await.expect("an answer").status(), 200);
+    let client = Client::new(client.runtime().clone());
+    let own = client.post(peer.url("/")).header("expect", "100-continue");
+    assert_eq!(own.body("one").send().await.expect("an answer").status(), 417);
+}
+
+fn none_kept() -> hyperman_fetch::PoolLimits {
+    let mut limits = hyperman_fetch::PoolLimits::default();
+    limits.per_host = 0;
+    limits
 }
 
 async fn an_expectation_is_answered_or_waited_out<R: Runtime>(runtime: R) {
@@ -266,8 +320,10 @@ async fn an_expectation_is_answered_or_waited_out<R: Runtime>(runtime: R) {
         assert!(conn.head().contains("\r\nexpect: 100-continue\r\n"));
         assert_eq!(conn.body(7), b"patient");
         conn.send("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n");
-        assert!(!conn.head().contains("expect"), "nothing to expect without a body");
-        conn.send("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n");
+        for _ in 0..2 {
+            assert!(!conn.head().contains("expect"), "nothing to expect without a body");
+            conn.send("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n");
+        }
     });
     let client = Client::new(runtime);
     let post = |patience| client.post(peer.url("/")).expect_continue(patience);
@@ -277,6 +333,8 @@ async fn an_expectation_is_answered_or_waited_out<R: Runtime>(runtime: R) {
     assert_eq!(patient.await.expect("an answer").status(), 200);
     let empty = post(Duration::from_secs(50)).send();
     assert_eq!(empty.await.expect("an answer").status(), 200);
+    let own = client.post(peer.url("/")).header("expect", "100-continue").send();
+    assert_eq!(own.await.expect("an answer").status(), 200);
 }
 
 async fn an_answer_may_begin_while_the_upload_goes_on<R: Runtime>(runtime: R) {
@@ -342,10 +400,11 @@ async fn the_total_deadline_covers_head_and_body<R: Runtime>(runtime: R) {
         }),
     ]);
     let client = Client::builder(runtime).timeout(Duration::from_millis(60)).build();
-    for _ in 0..2 {
+    for partial in [false, true] {
         let started = client.runtime().now();
         let error = failure(&client, &peer.url("/")).await;
         assert!(error.is_timeout() && error.request_may_have_been_processed(), "{error:?}");
+        assert_eq!(error.is_partial(), partial, "{error:?}");
         let waited = client.runtime().now().duration_since(started);
         assert!(waited >= Duration::from_millis(60), "too early");
     }

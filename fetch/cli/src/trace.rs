@@ -48,6 +48,11 @@ impl Trace {
             Notice::Resolving(host) => self.line(&format!("* Looking up {host}")),
             Notice::Connected { peer, reused: false } => self.line(&format!("* Connected to {peer}")),
             Notice::Connected { peer, .. } => self.line(&format!("* Reusing the connection to {peer}")),
+            Notice::ExpectationFailed(response) => {
+                head_bytes(response, &mut seen.heads);
+                self.answer(response);
+                self.line("* Asking again without Expect");
+            }
             Notice::Retry => self.line("* The connection was dead; asking again on a new one"),
             Notice::Request { method, target, version, headers } => {
                 let mut text = format!("> {method} {target} {}", version_name(*version));

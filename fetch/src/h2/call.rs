@@ -170,7 +170,7 @@ impl<R: Runtime> Call<R> {
     async fn exchange_shared(&mut self, shared: &Arc<Shared<R>>) -> Result<Box<Exchange<R>>, Failure> {
         let expects = self.parts.expect_continue.filter(|_| !self.parts.body.is_empty());
         let hold_until = expects.and_then(|patience| self.client.runtime.now().checked_add(patience));
-        let fields = self.fields(expects.is_some()).map_err(Failure::before)?;
+        let fields = self.fields(expects.is_some(), !self.parts.body.is_empty()).map_err(Failure::before)?;
         let target = &self.url[..Position::AfterQuery];
         let uri: Uri =
             target.parse().map_err(|_| Failure::before(ErrorKind::Http2Request(Misuse::BadTarget)))?;

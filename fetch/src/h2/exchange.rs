@@ -40,6 +40,8 @@ enum Upload<T> {
     Held { body: Kind, timer: T, until: Instant },
     /// Is asked for more as the connection takes it.
     Streaming(BoxStream),
+    /// Was not wanted: the final answer came in place of 100 (Continue). Nothing of it was sent.
+    Unwanted(Kind),
 }
 
 /// A request that is to be sent.
@@ -71,6 +73,17 @@ impl<R: Runtime> Exchange<R> {
     /// Takes the final answer.
     pub(crate) fn take_answer(&mut self) -> Option<Answer> {
         self.answer.take()
+    }
+
+    /// Takes the request's body, where the final answer came before any of it was sent.
+    pub(crate) fn take_unwanted(&mut self) -> Option<Body> {
+        match std::mem::replace(&mut self.upload, Upload::Done) {
+            Upload::Unwanted(kind) => Some(Body { kind }),
+            other => {
+                self.upload = other;
+                None
+            }
+        }
     }
 
     /// Sends the request as soon as the server takes one more; `body` is lent then.
@@ -170,9 +183,10 @@ impl<R: Runtime> Exchange<R> {
                 }
                 Letter::Head(head, length) => {
                     // A final answer without 100 (Continue) wants no body (RFC 9110 §10.1.1).
-                    if matches!(self.upload, Upload::Held { .. }) {
-                        self.upload = Upload::Done;
-                    }
+                    self.upload = match std::mem::replace(&mut self.upload, Upload::Done) {
+                        Upload::Held { body, .. } => Upload::Unwanted(body),
+                        other => other,
+                    };
                     let early = Early { over: length == Length::Empty, ..Early::default() };
                     let length = match length {
                         Length::Empty => BodyLength::Empty,

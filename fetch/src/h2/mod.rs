@@ -39,10 +39,9 @@ pub(crate) use exchange::Exchange;
 mod tests {
     use std::io::{Read as _, Write as _};
     use std::net::TcpListener;
-    use std::sync::Arc;
     use std::time::Duration;
 
-    use hyperman_http2::{Config, Error as Fault, Timeout};
+    use hyperman_http2::{Error as Fault, Timeout};
 
     use crate::error::ErrorKind;
 
@@ -51,11 +50,8 @@ mod tests {
 
     /// A client that loses patience soon.
     fn impatient(handle: hyperman_loop::Handle) -> crate::Client<hyperman_loop::Handle> {
-        let mut config = Config::client();
-        config.timeouts.ping = Some(Duration::from_millis(20));
-        config.timeouts.pong = Duration::from_millis(20);
-        let mut builder = crate::Client::builder(handle).http2_prior_knowledge();
-        builder.config.http2_machine = Arc::new(config);
+        let moment = Duration::from_millis(20);
+        let builder = crate::Client::builder(handle).http2_prior_knowledge().http2_ping(moment, moment);
         builder.timeout(Duration::from_secs(20)).build()
     }
 
