@@ -223,6 +223,32 @@ impl<R: Runtime> Exchange<R> {
         self.on_loan(|exchange| exchange.turn(cx))
     }
 
+    /// Whether the answer was an early success, and the server is still to get the rest of the request.
+    pub(crate) fn is_uploading(&self) -> bool {
+        let State { upload, write_error, .. } = &self.connection.state;
+        self.connection.machine.is_uploading()
+            && write_error.is_none()
+            && matches!(upload, Upload::Done | Upload::Streaming(_))
+    }
+
+    /// Behind the end of the answer: ready once the request is sent whole, or the server takes no more of it.
+    pub(crate) fn poll_upload(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), ErrorKind>> {
+        self.on_loan(|exchange| {
+            for _ in 0..ROUNDS {
+                let more = exchange.feed(cx)?;
+                let wrote = exchange.write(cx);
+                if !exchange.is_uploading() {
+                    return Poll::Ready(Ok(()));
+                }
+                if !(more && wrote) {
+                    return Poll::Pending;
+                }
+            }
+            cx.waker().wake_by_ref();
+            Poll::Pending
+        })
+    }
+
     /// Lends the machine the thread's storage for what happens in one poll.
     pub(crate) fn on_loan<T>(&mut self, turn: impl FnOnce(&mut Self) -> T) -> T {
         let mut loan = loans::take();
@@ -444,6 +470,9 @@ impl<R: Runtime> Exchange<R> {
     /// This exchange, if more is to come from it after what came early; otherwise it has ended.
     pub(crate) fn unless_over(self, early: &Early) -> Option<Self> {
         if early.over {
+            if self.is_uploading() {
+                return Some(self);
+            }
             self.finish();
             return None;
         }

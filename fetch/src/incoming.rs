@@ -1,7 +1,8 @@
 //! The body of an answer, piece by piece.
 //!
 //! It owns the connection while more is to come, gives it back to the pool at the end, and closes it when it is dropped
-//! before. What arrived together with the head is held here already, so a small answer frees its connection at once.
+//! before. Where a server answers with a success before it has read the whole request, the end of the body waits for the
+//! rest of that to be sent (RFC 9110 §7.5). What arrived together with the head is held here already, so a small answer frees its connection at once.
 
 use std::fmt;
 use std::pin::Pin;
@@ -81,6 +82,9 @@ impl<R: Runtime> Incoming<R> {
                 self.exchange = None;
                 return Poll::Ready(Some(Err(ErrorKind::Timeout)));
             }
+            if self.early.over {
+                return self.poll_upload(cx);
+            }
             match ready!(exchange.poll_event(cx)) {
                 Ok(event) => event,
                 Err(kind) => {
@@ -91,7 +95,16 @@ impl<R: Runtime> Incoming<R> {
         } else {
             return Poll::Ready(None);
         };
-        Poll::Ready(self.frame(event))
+        let frame = self.frame(event);
+        if frame.is_none() && self.exchange.is_some() { self.poll_upload(cx) } else { Poll::Ready(frame) }
+    }
+
+    /// The answer is whole, the request is not sent whole yet: the end comes when it is.
+    fn poll_upload(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, ErrorKind>>> {
+        let Some(exchange) = &mut self.exchange else { return Poll::Ready(None) };
+        let outcome = ready!(exchange.poll_upload(cx));
+        self.exchange = None;
+        Poll::Ready(outcome.err().map(Err))
     }
 
     fn frame(&mut self, event: ClientEvent) -> Option<Result<Frame<Bytes>, ErrorKind>> {
@@ -111,7 +124,8 @@ impl<R: Runtime> Incoming<R> {
             | ClientEvent::Interim(_)
             | ClientEvent::Response { .. }
             | ClientEvent::Upgraded(_) => {
-                if let Some(exchange) = self.exchange.take() {
+                self.early.over = true;
+                if let Some(exchange) = self.exchange.take_if(|exchange| !exchange.is_uploading()) {
                     exchange.finish();
                 }
                 None
@@ -122,7 +136,8 @@ impl<R: Runtime> Incoming<R> {
     /// The whole body, if it is one piece that came with the head and was not begun: the usual case, without waiting.
     pub(crate) fn take_whole(&mut self) -> Option<Bytes> {
         let Early { first, rest, failed, over } = &mut self.early;
-        let whole = *over && rest.is_empty() && failed.is_none() && self.received == 0;
+        let sent = self.exchange.is_none();
+        let whole = *over && sent && rest.is_empty() && failed.is_none() && self.received == 0;
         let first = first.take_if(|first| whole && first.len() as u64 <= self.limit)?;
         Some(Gathered { only: Some(first), joined: Vec::new() }.into_bytes())
     }

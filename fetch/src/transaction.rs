@@ -61,6 +61,22 @@ impl<R: Runtime> Transaction<R> {
         }
     }
 
+    /// Whether the answer was an early success, and the server is still to get the rest of the request.
+    pub(crate) fn is_uploading(&self) -> bool {
+        match self {
+            Transaction::Http1(exchange) => exchange.is_uploading(),
+            Transaction::Http2(exchange) => exchange.is_uploading(),
+        }
+    }
+
+    /// Behind the end of the answer: ready once the request is sent whole, or the server takes no more of it.
+    pub(crate) fn poll_upload(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), ErrorKind>> {
+        match self {
+            Transaction::Http1(exchange) => exchange.poll_upload(cx),
+            Transaction::Http2(exchange) => exchange.poll_upload(cx),
+        }
+    }
+
     /// Ends the exchange without looking at its answer.
     pub(crate) fn pass_over(self) {
         match self {
@@ -74,7 +90,7 @@ impl<R: Runtime> Transaction<R> {
     pub(crate) fn unless_over(self, early: &Early) -> Option<Self> {
         match self {
             Transaction::Http1(exchange) => exchange.unless_over(early).map(Transaction::Http1),
-            Transaction::Http2(_) => Some(self).filter(|_| !early.over),
+            Transaction::Http2(_) => Some(self).filter(|exchange| !early.over || exchange.is_uploading()),
         }
     }
 

@@ -347,3 +347,59 @@ fn answers_that_are_dropped_give_the_connections_window_back() {
 fn number(payload: &[u8]) -> usize {
     u32::from_be_bytes(payload.try_into().unwrap()) as usize
 }
+
+/// RFC 9110 §7.5, RFC 9113 §8.1: who answers early and does not reset the stream gets the rest of the request.
+#[test]
+fn an_upload_goes_on_behind_an_early_success() {
+    const LENGTH: usize = 1 << 20;
+    for streamed in [false, true] {
+        let script = |listener: TcpListener| {
+            let mut raw = Raw::accept(&listener);
+            for _ in 0..2 {
+                let (stream, _) = raw.next(HEADERS);
+                raw.head(stream, true);
+                let mut came = raw.next_of(DATA, stream).len();
+                raw.send(WINDOW_UPDATE, 0, 0, &(1_u32 << 20).to_be_bytes());
+                raw.send(WINDOW_UPDATE, 0, stream, &(1_u32 << 20).to_be_bytes());
+                // The second time it is enough after a while.
+                while stream == 1 && came < LENGTH {
+                    came += raw.next_of(DATA, stream).len();
+                }
+                if stream != 1 {
+                    raw.send(RST_STREAM, 0, stream, &[0; 4]);
+                }
+            }
+            let (stream, _) = raw.next(HEADERS);
+            raw.head(stream, true);
+            raw.until_closed();
+        };
+        scripted(script, |client, url| async move {
+            for length in [LENGTH, 64 << 20] {
+                let bytes = Bytes::from(vec![b'x'; length]);
+                let body =
+                    if streamed { Body::stream(http_body_util::Full::new(bytes)) } else { bytes.into() };
+                let answer = client.post(&url).body(body).send().await.unwrap();
+                assert_eq!(answer.bytes().await.unwrap(), "");
+            }
+            assert_eq!(client.get(&url).send().await.unwrap().status(), 200);
+        });
+    }
+}
+
+/// What a window holds back of a request that was refused by its answer is not sent later.
+#[test]
+fn an_upload_that_was_refused_is_cancelled() {
+    let script = |listener: TcpListener| {
+        let mut raw = Raw::accept(&listener);
+        let (stream, _) = raw.next(HEADERS);
+        // `:status: 404`, END_STREAM
+        raw.send(HEADERS, 5, stream, &[0x8d]);
+        assert_eq!(raw.next(RST_STREAM), (stream, vec![0, 0, 0, 8]));
+        raw.until_closed();
+    };
+    scripted(script, |client, url| async move {
+        let answer = client.post(&url).body(vec![b'x'; 1 << 20]).send().await.unwrap();
+        assert_eq!(answer.status(), 404);
+        answer.bytes().await.unwrap();
+    });
+}

@@ -30,6 +30,9 @@ pub(crate) struct Exchange<R: Runtime> {
     upload: Upload<R::Timer>,
     /// The final answer, from when it comes until it is taken.
     answer: Option<Answer>,
+    /// It is a success: whoever answers so early wants the rest of the request (RFC 9110 §7.5), unless it resets the stream
+    /// (RFC 9113 §8.1).
+    succeeded: bool,
 }
 
 /// What is left of the request's body.
@@ -57,7 +60,16 @@ impl<R: Runtime> Exchange<R> {
     pub(super) fn new(client: Arc<Inner<R>>, shared: Arc<Shared<R>>) -> Box<Self> {
         let seat = shared.relay.seat();
         let upload = Upload::Done;
-        Box::new(Exchange { client, shared, seat, stream: None, opening: false, upload, answer: None })
+        Box::new(Exchange {
+            client,
+            shared,
+            seat,
+            stream: None,
+            opening: false,
+            upload,
+            answer: None,
+            succeeded: false,
+        })
     }
 
     /// The server's address.
@@ -187,6 +199,7 @@ impl<R: Runtime> Exchange<R> {
                         Upload::Held { body, .. } => Upload::Unwanted(body),
                         other => other,
                     };
+                    self.succeeded = head.status().is_success();
                     let early = Early { over: length == Length::Empty, ..Early::default() };
                     let length = match length {
                         Length::Empty => BodyLength::Empty,
@@ -253,6 +266,36 @@ impl<R: Runtime> Exchange<R> {
             let _waker = self.shared.relay.call(self.seat);
         }
         result
+    }
+
+    /// Whether the answer was an early success, and the server is still to get the rest of the request.
+    pub(crate) fn is_uploading(&self) -> bool {
+        let Some(stream) = self.stream.filter(|_| self.succeeded) else { return false };
+        !matches!(self.upload, Upload::Unwanted(_)) && self.shared.with(|hub| hub.is_sending(stream))
+    }
+
+    /// Behind the end of the answer: ready once the request is sent whole, or the server takes no more of it.
+    pub(crate) fn poll_upload(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), ErrorKind>> {
+        let Some(stream) = self.stream else { return Poll::Ready(Ok(())) };
+        let now = self.client.runtime.now();
+        for _ in 0..ROUNDS {
+            self.shared.relay.wait(self.seat, cx.waker());
+            self.feed(cx).map_err(|failure| failure.kind)?;
+            let room = self.shared.with(|hub| {
+                self.shared.turn(hub, now);
+                hub.watch_upload(stream);
+                hub.take_room(stream)
+            });
+            if !self.is_uploading() {
+                let _waker = self.shared.relay.call(self.seat);
+                return Poll::Ready(Ok(()));
+            }
+            if !room {
+                return Poll::Pending;
+            }
+        }
+        cx.waker().wake_by_ref();
+        Poll::Pending
     }
 
     fn release_held(&mut self) -> Result<(), Misuse> {

@@ -57,6 +57,8 @@ pub(super) struct Hub<R: Runtime> {
     mailboxes: HashMap<StreamId, Mailbox>,
     /// Requests that wait until they may be opened.
     pub(super) openers: usize,
+    /// Streams whose answer is whole while their request is not sent whole.
+    uploaders: Vec<StreamId>,
     /// Why the connection is over.
     ended: Option<Ended>,
     /// The server's last word, where that was an error.
@@ -123,6 +125,7 @@ impl<R: Runtime> Shared<R> {
             timer: runtime.timer(),
             mailboxes: HashMap::new(),
             openers: 0,
+            uploaders: Vec::new(),
             ended: None,
             farewell: None,
             retired: false,
@@ -250,6 +253,30 @@ impl<R: Runtime> Hub<R> {
         self.mailboxes.get_mut(&stream).is_some_and(|mailbox| std::mem::take(&mut mailbox.room))
     }
 
+    /// Whether the request on this stream is still on its way out.
+    pub(super) fn is_sending(&self, stream: StreamId) -> bool {
+        self.ended.is_none() && self.write_error.is_none() && self.machine.is_sending(stream)
+    }
+
+    /// Whoever has this stream wants to be woken once its request is out, or will not get out.
+    pub(super) fn watch_upload(&mut self, stream: StreamId) {
+        if !self.uploaders.contains(&stream) {
+            self.uploaders.push(stream);
+        }
+    }
+
+    fn call_uploaders(&mut self, shared: &Shared<R>) {
+        let mut uploaders = std::mem::take(&mut self.uploaders);
+        uploaders.retain(|stream| {
+            let sending = self.is_sending(*stream);
+            if let Some(mailbox) = self.mailboxes.get(stream).filter(|_| !sending) {
+                self.called.extend(shared.relay.call(mailbox.seat));
+            }
+            sending
+        });
+        self.uploaders = uploaders;
+    }
+
     /// Why no stream can be opened here any more.
     pub(super) fn closed(&self) -> Failure {
         let kind = match &self.ended {
@@ -275,6 +302,9 @@ impl<R: Runtime> Hub<R> {
                 self.called.push(shared.waker.clone());
                 break;
             }
+        }
+        if !self.uploaders.is_empty() {
+            self.call_uploaders(shared);
         }
         self.machine.reclaim(&mut loan);
         let _ = SHELF.try_with(|shelf| shelf.set(Some(loan)));

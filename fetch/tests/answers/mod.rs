@@ -282,10 +282,10 @@ pub const WHOLE: &[Row] = &[
     ('C', b"HTTP/1.1 426 Upgrade Required\r\nUpgrade: TLS/1.0\r\nContent-Length: 5\r\n\r\nhello", "426 hello"),
     ('-', b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhelloHTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello", "200 hello"),
     ('-', b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhelloHTTP/1.1 408 Request Timeout\r\nConnection: close\r\n\r\n", "200 hello"),
-    ('C', b"\r\n", "UnexpectedEofInHead"),
+    ('C', b"\r\n", "InvalidStatusLine(\"\")"),
     ('C', b"\0", "UnexpectedEofInHead"),
     ('-', b"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: 5\r\n\r\nhello", "200 hello, kept"),
     ('-', b"HTTP/1.1 200 OK\r\nContent-Encoding: nonsense\r\nContent-Length: 5\r\n\r\nhello", "200 hello, kept"),
-    ('C', b"\0\0\0\x04\0\0\0\0\0", "UnexpectedEofInHead"),
+    ('C', b"\0\0\0\x04\0\0\0\0\0", "InvalidVersion(\"\\x00\\x00\\x00\\x04\\x00\\x00\\x00\\x00\")"),
     ('C', b"\x15\x03\x01\0\x02\x02\x46", "UnexpectedEofInHead"),
 ];

@@ -3,6 +3,7 @@
 use bytes::Bytes;
 use http::StatusCode;
 
+use crate::config::Limits;
 use crate::error::{Error, Excerpt};
 use crate::grammar::is_field_value;
 use crate::request_line::parse_version;
@@ -19,6 +20,24 @@ pub(crate) struct StatusLine {
     pub(crate) reason: Option<Reason>,
 }
 
+/// Judges the beginning of a head before it is complete: its version as soon as that is there, its first line as soon as
+/// that is. Whoever speaks another protocol may never send the empty line that a head ends with. What is said does not
+/// depend on how much came at once, so this leaves a line with a fault of its own (its ends, its length) to the scan.
+pub(crate) fn judge(head: &[u8], limits: &Limits) -> Result<(), Error> {
+    let most = limits.request_line.saturating_add(CRLF.len()).min(limits.head);
+    let known = head.get(..most).unwrap_or(head);
+    match memchr::memchr2(b'\r', b'\n', known) {
+        Some(end) if known.get(end..end + CRLF.len()) == Some(CRLF) => {
+            parse(known.get(..end).unwrap_or_default()).map(drop)
+        }
+        Some(end) if end < VERSION_LENGTH => Ok(()),
+        _ => known.get(..VERSION_LENGTH).map_or(Ok(()), |version| parse_version(version).map(drop)),
+    }
+}
+
+const CRLF: &[u8] = b"\r\n";
+const VERSION_LENGTH: usize = b"HTTP/1.1".len();
+
 /// Reads a status line without its CRLF. The reason and the blank before it may be missing.
 pub(crate) fn parse(line: &[u8]) -> Result<StatusLine, Error> {
     // The one that nearly every answer has.
@@ -26,7 +45,7 @@ pub(crate) fn parse(line: &[u8]) -> Result<StatusLine, Error> {
         return Ok(StatusLine { status: StatusCode::OK, http11: true, reason: None });
     }
     let malformed = || Error::InvalidStatusLine(Excerpt::of(line));
-    let (version, rest) = line.split_at_checked(8).ok_or_else(malformed)?;
+    let (version, rest) = line.split_at_checked(VERSION_LENGTH).ok_or_else(malformed)?;
     let http11 = parse_version(version)?;
     let (digits, reason) = match rest {
         [b' ', a, b, c] => ([*a, *b, *c], &[][..]),

@@ -347,9 +347,11 @@ fn requests_as_they_are_written() {
 
 #[test]
 fn s14_an_answer_before_the_upload_ended_is_the_last() {
-    for answer in
-        ["HTTP/1.1 403 x\r\nContent-Length: 0\r\n\r\n", "HTTP/1.1 200 x\r\nContent-Length: 1\r\n\r\na"]
-    {
+    for answer in [
+        "HTTP/1.1 403 x\r\nContent-Length: 0\r\n\r\n",
+        "HTTP/1.1 200 x\r\nConnection: close\r\nContent-Length: 1\r\n\r\na",
+        "HTTP/1.0 200 x\r\nContent-Length: 1\r\n\r\na",
+    ] {
         let mut machine = client();
         let fields = headers(&[("host", "a"), ("expect", "100-continue")]);
         machine.send_head(&Method::POST, "/", Version::HTTP_11, &fields, BodySize::Known(5)).unwrap();
@@ -359,7 +361,7 @@ fn s14_an_answer_before_the_upload_ended_is_the_last() {
             drop(event);
         }
         assert_eq!(machine.is_closed(), Some(CloseReason::KeepAliveOff));
-        assert!(!machine.can_reuse());
+        assert!(!machine.can_reuse() && !machine.is_uploading());
         assert_eq!(machine.send_data(Bytes::from_static(b"12345")), Err(Misuse::Closed));
     }
     // After a 100 and the whole body, it persists.
@@ -411,6 +413,64 @@ fn s16_a_body_without_a_length_is_held_to_the_limit_too() {
         true,
         &["200 HTTP/1.1 UntilClose", "data abcd", "error body too large"],
     );
+}
+
+/// RFC 9110 §7.5: who answers early and does not ask to stop gets the rest.
+#[test]
+fn an_upload_goes_on_behind_an_early_success() {
+    for (written, sent_before) in [(0, &b""[..]), (2, &b"12"[..])] {
+        let mut machine = client();
+        let size = BodySize::Known(5);
+        machine.send_head(&Method::POST, "/", Version::HTTP_11, &headers(&[("host", "a")]), size).unwrap();
+        machine.send_data(Bytes::from_static(sent_before)).unwrap();
+        client_output(&mut machine);
+        client_input(&mut machine, b"HTTP/1.1 200 x\r\nContent-Length: 1\r\n\r\na");
+        let events = std::iter::from_fn(|| machine.next_event().unwrap());
+        assert_eq!(events.count(), 3);
+        assert!(machine.is_uploading() && machine.is_closed().is_none() && !machine.can_reuse());
+        machine.send_data(Bytes::from_static(&b"12345"[written..])).unwrap();
+        machine.end().unwrap();
+        assert!(machine.is_uploading(), "until it is written");
+        assert_eq!(client_output(&mut machine), "12345"[written..]);
+        assert!(!machine.is_uploading() && !machine.can_reuse());
+        assert_eq!(machine.is_closed(), Some(CloseReason::KeepAliveOff));
+    }
+}
+
+/// A head that is too long for a server is answered before all of it is written.
+#[test]
+fn an_answer_within_the_head_of_its_request_is_taken_and_is_the_last() {
+    let mut machine = client();
+    let fields = headers(&[("host", "a"), ("x", "long")]);
+    machine.send_head(&GET, "/", Version::HTTP_11, &fields, BodySize::Known(0)).unwrap();
+    machine.end().unwrap();
+    machine.transmitted(5);
+    client_input(&mut machine, b"HTTP/1.1 431 x\r\nContent-Length: 0\r\n\r\n");
+    let Some(ClientEvent::Response { response, .. }) = machine.next_event().unwrap() else {
+        panic!("no answer")
+    };
+    assert_eq!(response.status(), 431);
+    assert_eq!(machine.is_closed(), Some(CloseReason::KeepAliveOff));
+}
+
+/// Who speaks another protocol may wait for us to go on in it, and never end what looks like a head.
+#[test]
+fn another_protocol_is_told_by_its_first_words() {
+    for (words, error) in [
+        ("220 mail ESMTP\r\n", "invalid protocol version \"220 mail\""),
+        ("SSH-2.0-", "invalid protocol version \"SSH-2.0-\""),
+        ("+OK\r\n", "invalid status line \"+OK\""),
+        ("\0\0\x12\x04\0\0\0\0", "invalid protocol version \"\\x00\\x00\\x12\\x04\\x00\\x00\\x00\\x00\""),
+        ("HTTP/1.1 2x0 OK\r\n", "invalid status line \"HTTP/1.1 2x0 OK\""),
+    ] {
+        let mut machine = client();
+        let fields = headers(&[("host", "a")]);
+        machine.send_head(&GET, "/", Version::HTTP_11, &fields, BodySize::Known(0)).unwrap();
+        machine.end().unwrap();
+        client_output(&mut machine);
+        client_input(&mut machine, words.as_bytes());
+        assert_eq!(machine.next_event().unwrap_err().to_string(), error);
+    }
 }
 
 #[test]

@@ -68,6 +68,8 @@ pub struct Client {
     exchange: Exchange,
     /// Bytes of the request's head that are not written yet.
     head_left: usize,
+    /// How long it is.
+    head_size: usize,
     interim: u32,
     /// A byte of the current answer has come.
     answer_began: bool,
@@ -102,6 +104,8 @@ struct Exchange {
     persist: bool,
     /// The request offers to switch protocols.
     upgrade: bool,
+    /// The answer came before the whole request was written, and does not ask to stop.
+    goes_on: bool,
 }
 
 impl Client {
@@ -118,6 +122,7 @@ impl Client {
             request: Request::None,
             exchange: Exchange::default(),
             head_left: 0,
+            head_size: 0,
             interim: 0,
             answer_began: false,
             eof: false,
@@ -249,6 +254,14 @@ impl Client {
     #[inline]
     pub fn bytes_received(&self) -> bool {
         self.answer_began
+    }
+
+    /// Whether there is more of the request to be written though a success was answered already: the server means to
+    /// read it (RFC 9110 §7.5), so its body goes on, also behind the end of the answer. The connection is closed after it.
+    #[inline]
+    pub fn is_uploading(&self) -> bool {
+        let open = matches!(self.request, Request::Body(_)) && self.closed.is_none();
+        self.exchange.goes_on && self.fault.is_none() && (open || !self.queue.is_empty())
     }
 
     /// Why nothing more is read as a message.

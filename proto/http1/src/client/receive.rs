@@ -70,7 +70,7 @@ impl Client {
                 (true, true) => Err(Error::UnexpectedEofInHead),
             };
         }
-        if self.head_left > 0 {
+        if self.head_left > 0 && self.head_left == self.head_size {
             return Err(Error::AnswerBeforeRequest);
         }
         let known = self.known_head()?;
@@ -78,6 +78,9 @@ impl Client {
             Some(head) => head,
             None => {
                 let Receive::Head(scan) = &mut self.receive else { return Ok(None) };
+                if scan.first_line_end() == 0 {
+                    status_line::judge(&self.read, &self.config.limits)?;
+                }
                 let Some(end) = scan.advance(&self.read, &self.config.limits)? else {
                     return if self.eof { Err(Error::UnexpectedEofInHead) } else { Ok(None) };
                 };
@@ -157,9 +160,11 @@ impl Client {
             let both = headers.remove(CONTENT_LENGTH).is_some();
             persist &= !both && line.http11;
         }
-        // The server will not wait for the rest of the request, or will take it for the next one (S14).
-        persist &= self.request == Request::Done;
-        self.exchange.persist &= persist;
+        // The server will not wait for the rest of the request, or will take it for the next one (S14). Where it means well
+        // and does not close, the rest is sent all the same (RFC 9110 §7.5).
+        let early = self.request != Request::Done || !self.queue.is_empty();
+        self.exchange.goes_on = early && persist && line.status.is_success();
+        self.exchange.persist &= persist && !early;
         match Reading::new(body) {
             Some(reading) => self.receive = Receive::Body(reading.unfolding(self.config.unfold)),
             None => {
@@ -185,12 +190,15 @@ impl Client {
     }
 
     /// Goes on to the next exchange, or closes, once this one is over. A connection that does not persist is over with
-    /// its answer: there is no point in sending the rest of a request that was answered.
+    /// its answer, unless that is an early success: see [`Client::is_uploading`].
     pub(super) fn finish_exchange(&mut self) {
         if !matches!(self.receive, Receive::Done) {
             return;
         }
         if !self.exchange.persist {
+            if self.exchange.goes_on && self.request != Request::Done {
+                return;
+            }
             self.close(CloseReason::KeepAliveOff);
         } else if self.request == Request::Done {
             self.receive = Receive::Idle;

@@ -106,6 +106,7 @@ impl Client {
         }
         self.receive = Receive::Head(Scan::NEW);
         self.head_left = self.queue.bytes();
+        self.head_size = self.head_left;
         self.interim = 0;
         self.answer_began = !self.read.is_empty();
         Ok(())
@@ -202,7 +203,7 @@ fn write_request(
     }
     out.extend_from_slice(b"\r\n");
     let persist = !asked.close && (http11 || asked.keep_alive);
-    Ok((body, Exchange { method: AnsweredMethod::from(method), persist, upgrade }))
+    Ok((body, Exchange { method: AnsweredMethod::from(method), persist, upgrade, goes_on: false }))
 }
 
 fn is_host_valid(headers: &HeaderMap) -> bool {

@@ -168,13 +168,20 @@ impl Connection {
                     self.reset_stream(stream, Reason::InternalError);
                 }
                 (Role::Server, ..) => self.ignore_body(stream),
-                (Role::Client, Sending::Ending | Sending::Done, Receiving::Done) => {}
+                // What a window still holds back nobody would wait for.
+                (Role::Client, Sending::Ending | Sending::Done, Receiving::Done)
+                    if entry.send.queue.is_empty() => {}
                 (Role::Client, ..) => self.reset_stream(stream, Reason::Cancel),
             }
         }
         self.stop_upload(stream);
         self.forget_if_over(stream);
         self.finish_drain();
+    }
+
+    /// Whether our message on `stream` is not written whole yet, and is still to be.
+    pub fn is_sending(&self, stream: StreamId) -> bool {
+        self.streams.get(stream).is_some_and(|entry| !entry.reset && entry.sending != Sending::Done)
     }
 
     /// Ends `stream` with `reason` from our side. No event follows; `finished` is still owed.
