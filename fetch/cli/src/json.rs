@@ -40,6 +40,11 @@ impl Indenter {
     /// The next piece, re-indented, appended to `out`.
     pub(crate) fn push(&mut self, piece: &[u8], out: &mut Vec<u8>) {
         for &byte in piece {
+            if self.is_bare_control(byte) {
+                out.extend(byte.escape_ascii());
+                self.written = true;
+                continue;
+            }
             match self.place {
                 Place::Outside => self.outside(byte, out),
                 Place::Word => {
@@ -68,6 +73,12 @@ impl Indenter {
                 }
             }
         }
+    }
+
+    /// No JSON holds a bare control but for white space between its parts (RFC 8259 §2, §7), and none may reach a terminal.
+    fn is_bare_control(&self, byte: u8) -> bool {
+        let between = matches!(self.place, Place::Outside | Place::Word);
+        byte.is_ascii_control() && !(between && byte.is_ascii_whitespace())
     }
 
     /// The end: a line of its own for the prompt.
@@ -170,6 +181,11 @@ mod tests {
         let text = r#""a, b: {\"[\\" "#;
         assert_eq!(indented(text), format!("{}\n", text.trim_end()));
         assert_eq!(indented("[\"\\\\\",1]"), "[\n  \"\\\\\",\n  1\n]\n");
+    }
+
+    #[test]
+    fn bare_controls_are_escaped() {
+        assert_eq!(indented("\u{1b}[\"a\u{1b}[31m\n\u{7f}\"]"), "\\x1b[\n  \"a\\x1b[31m\\n\\x7f\"\n]\n");
     }
 
     #[test]

@@ -3,11 +3,13 @@
 //! * `options`: the command line; `question`: the request it asks for.
 //! * `transfer`: one URL from the request to the last byte.
 //! * `output`: where the body goes; `json`: how JSON is shown on a terminal; `trace`: what `-v` and `-i` tell.
+//! * `harmless`: what a peer sent, as a terminal may be shown it.
 //! * `failure`: what is told when something fails, and the exit code.
 
 #![forbid(unsafe_code)]
 
 mod failure;
+mod harmless;
 mod json;
 mod options;
 mod output;
@@ -15,6 +17,7 @@ mod question;
 mod trace;
 mod transfer;
 
+use std::io::Write as _;
 use std::process::ExitCode;
 
 use clap::Parser as _;
@@ -103,7 +106,8 @@ fn tls(options: &Options) -> Result<Option<ClientTls>, Failure> {
 
 fn tell(options: &Options, failure: &Failure) -> u8 {
     if !failure.is_quiet() && (!options.silent || options.show_error) {
-        eprintln!("fetch: {failure}");
+        // Where nobody can be told, the exit code says it.
+        let _ = writeln!(std::io::stderr(), "fetch: {failure}");
     }
     failure.code()
 }

@@ -9,6 +9,9 @@ use clap::Parser;
 /// Gets what a URL names, or sends something there.
 #[derive(Debug, Parser)]
 #[command(name = "fetch", version, about, disable_help_flag = true)]
+#[command(
+    after_help = "Servers are asked directly: proxies, and http_proxy and its like, are not used. Bodies are not decompressed."
+)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a switch of the command line")]
 pub(crate) struct Options {
     /// What to ask for. Without a scheme it is http://

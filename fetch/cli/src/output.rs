@@ -10,6 +10,7 @@ use hyperman_fetch::Url;
 use percent_encoding::percent_decode_str;
 
 use crate::failure::Failure;
+use crate::harmless::{harmless, one_line};
 use crate::json::Indenter;
 use crate::options::Options;
 
@@ -21,8 +22,9 @@ pub(crate) struct Output {
     target: Target,
     name: String,
     indenter: Option<Indenter>,
-    /// Refuse what is not text, as it would upset the terminal.
-    text_only: bool,
+    terminal: bool,
+    /// How many bytes of the body are still to be looked at: what is not text would upset the terminal, and is refused.
+    looks_at: usize,
     scratch: Vec<u8>,
 }
 
@@ -43,13 +45,15 @@ impl Output {
         };
         let explicit = path.is_some();
         let path = path.filter(|path| path.as_os_str() != "-");
-        let name = path.as_deref().map_or("the standard output".into(), |path| path.display().to_string());
+        let name =
+            path.as_deref().map_or("the standard output".into(), |path| one_line(&path.to_string_lossy()));
         let terminal = path.is_none() && io::stdout().is_terminal();
         Ok(Output {
             target: path.map_or(Target::Stdout, Target::Unmade),
             name,
             indenter: None,
-            text_only: terminal && !explicit,
+            terminal,
+            looks_at: if terminal && !explicit { LOOKED_AT } else { 0 },
             scratch: Vec::new(),
         })
     }
@@ -65,20 +69,21 @@ impl Output {
 
     /// Shows JSON indented if it goes to a terminal.
     pub(crate) fn suit(&mut self, headers: &HeaderMap) {
-        let terminal = matches!(self.target, Target::Stdout) && io::stdout().is_terminal();
-        if terminal && is_json(headers) {
+        if self.terminal && is_json(headers) {
             self.indenter = Some(Indenter::new(std::env::var_os("NO_COLOR").is_none()));
         }
     }
 
-    /// Bytes that are no part of the body.
-    pub(crate) fn aside(&mut self, bytes: &[u8]) -> Result<(), Failure> {
-        self.raw(bytes)
+    /// The heads of answers. A terminal is shown no controls of theirs.
+    pub(crate) fn heads(&mut self, bytes: &[u8]) -> Result<(), Failure> {
+        if self.terminal { self.raw(harmless(bytes).as_bytes()) } else { self.raw(bytes) }
     }
 
     /// A piece of the body.
     pub(crate) fn body(&mut self, bytes: &[u8]) -> Result<(), Failure> {
-        if std::mem::take(&mut self.text_only) && bytes.iter().take(LOOKED_AT).any(|&byte| byte == 0) {
+        let looked_at = bytes.get(..self.looks_at).unwrap_or(bytes);
+        self.looks_at -= looked_at.len();
+        if looked_at.contains(&0) {
             return Err(Failure::new(
                 23,
                 "the body is not text and might upset the terminal; use -o FILE, or -o - to see it all the same",
@@ -118,7 +123,8 @@ impl Output {
     }
 }
 
-fn write_stdout(bytes: &[u8]) -> io::Result<()> {
+/// Writes to the standard output, all the way.
+pub(crate) fn write_stdout(bytes: &[u8]) -> io::Result<()> {
     let mut stdout = io::stdout().lock();
     stdout.write_all(bytes)?;
     stdout.flush()
@@ -131,9 +137,11 @@ fn create(path: &Path) -> io::Result<File> {
 /// The last segment of the URL's path, decoded, as the name of a file here and nowhere else.
 fn remote_name(url: &Url) -> Result<PathBuf, Failure> {
     let segment = url.path().rsplit('/').next().unwrap_or_default();
-    let name = percent_decode_str(segment).decode_utf8_lossy();
+    // What cannot be typed or read stays encoded.
+    let decoded = percent_decode_str(segment).decode_utf8().ok();
+    let name = decoded.filter(|name| !name.chars().any(char::is_control)).unwrap_or(segment.into());
     // Once decoded, a name could lead to another directory.
-    let plain = !name.is_empty() && name != "." && name != ".." && !name.contains(['/', '\0']);
+    let plain = !name.is_empty() && name != "." && name != ".." && !name.contains('/');
     if plain { Ok(PathBuf::from(&*name)) } else { Err(Failure::new(23, "the URL names no file to write to")) }
 }
 
@@ -155,7 +163,12 @@ mod tests {
     #[test]
     fn remote_names_stay_in_this_directory() {
         assert_eq!(name("http://a/x/y%20z.html?q=/w"), Some("y z.html".to_owned()));
-        for url in ["http://a/", "http://a/x/", "http://a/..%2f..%2fetc%2fpasswd", "http://a/x%00"] {
+        for (url, expected) in
+            [("http://a/x%00", "x%00"), ("http://a/%1b%5b31m", "%1b%5b31m"), ("http://a/%ff", "%ff")]
+        {
+            assert_eq!(name(url), Some(expected.to_owned()), "{url}");
+        }
+        for url in ["http://a/", "http://a/x/", "http://a/..%2f..%2fetc%2fpasswd", "http://a/%2e%2e"] {
             assert_eq!(name(url), None, "{url}");
         }
     }

@@ -112,7 +112,7 @@ impl Question {
 
     /// The URL, complete.
     pub(crate) fn url(&self, text: &str) -> Result<Url, Failure> {
-        let text = if text.contains("://") { text.to_owned() } else { format!("http://{text}") };
+        let text = if has_scheme(text) { text.to_owned() } else { format!("http://{text}") };
         let mut url = Arc::unwrap_or_clone(text.into_url()?);
         if let Some(data) = self.data.as_ref().filter(|_| self.into_query) {
             let data = String::from_utf8_lossy(data);
@@ -155,6 +155,12 @@ impl Question {
         }
         Ok(request)
     }
+}
+
+/// Whether a scheme stands at the beginning (RFC 3986 §3.1), and not only in a query, say.
+fn has_scheme(text: &str) -> bool {
+    let is_scheme_byte = |byte: u8| byte.is_ascii_alphanumeric() || b"+-.".contains(&byte);
+    text.split_once("://").is_some_and(|(scheme, _)| scheme.bytes().all(is_scheme_byte))
 }
 
 fn field_value(name: &str, value: &str) -> Result<HeaderValue, Failure> {

@@ -28,6 +28,17 @@ impl Trace {
         Trace { verbose, seen: Arc::default() }
     }
 
+    /// Says so where somebody expects a proxy to be used.
+    pub(crate) fn proxies(&self) {
+        const NAMES: [&str; 6] =
+            ["http_proxy", "https_proxy", "all_proxy", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"];
+        let set =
+            NAMES.into_iter().find(|name| std::env::var_os(name).is_some_and(|value| !value.is_empty()));
+        if let Some(name) = set {
+            self.line(&format!("* {name} is set, but no proxy is used"));
+        }
+    }
+
     pub(crate) fn take(&self) -> Seen {
         std::mem::take(&mut *self.seen.lock().unwrap_or_else(PoisonError::into_inner))
     }

@@ -1,6 +1,6 @@
 //! One URL, from the request to the last byte of the answer.
 
-use std::io::{IsTerminal as _, Write as _};
+use std::io::IsTerminal as _;
 use std::time::{Duration, Instant};
 
 use http::header::CONTENT_TYPE;
@@ -41,10 +41,9 @@ pub(crate) async fn transfer(
     figures.time = started.elapsed();
     if let Some(format) = &options.write_out {
         let shown = figures.format(format);
-        std::io::stdout()
-            .lock()
-            .write_all(shown.as_bytes())
-            .map_err(|e| Failure::writing("the standard output", &e))?;
+        let written = crate::output::write_stdout(shown.as_bytes());
+        // What went wrong before tells more.
+        return outcome.and(written.map_err(|error| Failure::writing("the standard output", &error)));
     }
     outcome
 }
@@ -60,6 +59,7 @@ async fn ask(
     let url = question.url(text)?;
     let mut output = Output::new(options, index, &url)?;
     let trace = Trace::new(options.verbose);
+    trace.proxies();
     let watch = trace.clone();
     let request = question.request(client, options, url)?.watch(move |notice| watch.notice(&notice));
     let sent = request.send().await;
@@ -69,7 +69,7 @@ async fn ask(
         Ok(answer) => answer,
         Err(error) => {
             if options.include && !seen.heads.is_empty() {
-                output.aside(&seen.heads)?;
+                output.heads(&seen.heads)?;
             }
             return Err(error.into());
         }
@@ -82,7 +82,11 @@ async fn ask(
     if options.include || options.head {
         let mut heads = seen.heads;
         head_bytes(answer.head(), &mut heads);
-        output.aside(&heads)?;
+        output.heads(&heads)?;
+    }
+    if options.head {
+        // Also where another method brings a body along.
+        return output.finish();
     }
     output.suit(answer.headers());
     let bar = progress(options, &output, answer.content_length());

@@ -200,6 +200,9 @@ fn options_make_the_request_that_curl_would_make() {
     let user = sent(&["-u", "Aladdin:open sesame"]);
     assert!(user.contains("\r\nauthorization: Basic QWxhZGRpbjpvcGVuIHNlc2FtZQ==\r\n"), "{user}");
     assert!(sent(&["--http1.0"]).starts_with("GET /path HTTP/1.0\r\n"));
+    let (address, server) = answers(vec![EMPTY]);
+    assert!(run(&[&format!("{address}/a?u=http://b")]).status.success(), "a scheme is what stands in front");
+    assert!(server.join().expect("the server")[0].starts_with("GET /a?u=http://b HTTP/1.1\r\n"));
     assert!(sent(&["-H", "Host: other.example"]).contains("\r\nhost: other.example\r\n"));
 }
 
@@ -331,18 +334,71 @@ fn a_reader_that_goes_away_is_no_news() {
     assert_eq!(output.status.code(), Some(23));
 }
 
+/// What a terminal shows. script(1) gives the program one and passes on what it gets.
+fn on_terminal(arguments: &str) -> String {
+    let line = format!("NO_COLOR=1 {} {arguments}", env!("CARGO_BIN_EXE_fetch"));
+    let output = Command::new("script").args(["-qec", &line, "/dev/null"]).stdin(Stdio::null()).output();
+    text(&output.expect("script runs").stdout).replace('\r', "")
+}
+
+#[test]
+fn a_terminal_gets_no_controls_of_a_peer() {
+    const EVIL: &str = "HTTP/1.1 200 \u{9b}31mFine\r\nX: caf\u{e9} \u{9b}31m\r\nContent-Length: 0\r\n\r\n";
+    for option in ["-i", "-I", "-v"] {
+        let (address, server) = answers(vec![EVIL]);
+        let shown = on_terminal(&format!("{option} http://{address}/"));
+        server.join().expect("the server");
+        assert!(shown.contains("31mFine") && !shown.contains('\u{9b}'), "{option}: {shown:?}");
+    }
+    // Elsewhere it is what came.
+    let (address, server) = answers(vec![EVIL]);
+    let output = run(&["-i", &address.to_string()]);
+    server.join().expect("the server");
+    assert!(text(&output.stdout).contains("\u{9b}31mFine"), "{output:?}");
+    let (address, server) = answers(vec!["HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\nx"]);
+    let shown = on_terminal(&format!("-s -S -o '/no/such\u{1b}[31m/file' http://{address}/"));
+    server.join().expect("the server");
+    assert!(shown.contains("fetch: (23) ") && !shown.contains('\u{1b}'), "{shown:?}");
+    // What is no text is found also behind the first piece.
+    let (address, server) = late_nul();
+    let shown = on_terminal(&format!("http://{address}/"));
+    server.join().expect("the server");
+    assert!(shown.contains("fetch: (23) ") && !shown.contains('\0'), "{shown:?}");
+}
+
+/// A server of text with a NUL in its second piece, which it sends once the first has been read.
+fn late_nul() -> (SocketAddr, JoinHandle<()>) {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = listener.local_addr().expect("an address");
+    let server = thread::spawn(move || {
+        let (mut stream, _) = listener.accept().expect("a connection");
+        request(&mut stream);
+        let _ = stream.write_all(
+            b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n4\r\ntext\r\n4\r\n\0\0\0\0\r\n0\r\n\r\n",
+        );
+    });
+    (address, server)
+}
+
+#[test]
+fn a_failure_to_tell_is_no_failure_to_end() {
+    let full = || std::fs::File::options().write(true).open("/dev/full").expect("Linux has it");
+    let mut command = fetch();
+    let code = command.arg("127.0.0.1:1").stderr(full()).status().expect("runs").code();
+    assert_eq!(code, Some(7));
+    let (address, server) = answers(vec![EMPTY]);
+    let mut command = fetch();
+    let output = command.args(["-w", "x", &address.to_string()]).stdout(full()).output().expect("runs");
+    server.join().expect("the server");
+    assert_eq!(output.status.code(), Some(23), "{output:?}");
+}
+
 #[test]
 fn a_terminal_gets_json_indented_and_no_bytes() {
     let files = Files::new();
-    let on_terminal = |url: String| {
-        // script(1) gives the program a terminal and passes on what it shows.
-        let line = format!("NO_COLOR=1 {} {url}", env!("CARGO_BIN_EXE_fetch"));
-        let output = Command::new("script").args(["-qec", &line, "/dev/null"]).stdin(Stdio::null()).output();
-        text(&output.expect("script runs").stdout).replace('\r', "")
-    };
-    let shown = on_terminal(files.url("data.json"));
+    let shown = on_terminal(&files.url("data.json"));
     assert!(shown.contains("{\n  \"b\": [\n    1,\n    2\n  ],\n  \"a\": \"x\"\n}\n"), "{shown:?}");
-    let shown = on_terminal(files.url("bytes.bin"));
+    let shown = on_terminal(&files.url("bytes.bin"));
     assert!(shown.contains("fetch: (23) ") && shown.len() < 300, "{shown:?}");
     // Not on a terminal JSON stays as it is.
     assert_eq!(text(&run(&[&files.url("data.json")]).stdout), r#"{"b":[1,2],"a":"x"}"#);

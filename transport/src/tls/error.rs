@@ -5,7 +5,7 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use rustls::{AlertDescription, CertificateError, PeerIncompatible};
+use rustls::{AlertDescription, CertificateError, InvalidMessage, PeerIncompatible};
 
 /// Why a connection's handshake or traffic failed. An error seals the stream: later calls repeat it.
 #[derive(Clone, Debug)]
@@ -123,6 +123,7 @@ impl From<rustls::Error> for Error {
             R::InvalidCertificate(reason) => certificate(reason),
             R::NoCertificatesPresented => Error::NoClientCertificate,
             R::NoApplicationProtocol => Error::NoCommonProtocol,
+            R::InvalidMessage(InvalidMessage::InvalidContentType) => Error::NotTls,
             R::PeerIncompatible(reason) => incompatible(&reason),
             R::General(_)
             | R::FailedToGetCurrentTime
@@ -143,6 +144,9 @@ fn certificate(reason: CertificateError) -> Error {
         C::UnknownIssuer => Error::UnknownIssuer,
         C::NotValidForNameContext { expected, .. } => {
             Error::WrongName { expected: expected.to_str().into_owned() }
+        }
+        C::Other(other) if other.to_string() == "CaUsedAsEndEntity" => {
+            Error::BadCertificate("it is an authority's, as one that signed itself often is".to_owned())
         }
         other => Error::BadCertificate(other.to_string().escape_debug().to_string()),
     }

@@ -315,7 +315,7 @@ fn a_client_meets_a_server_that_is_none() {
                 Some(0x15) => {
                     assert!(matches!(error, Error::PeerAlert(alert) if alert.code == 40), "{error:?}")
                 }
-                _ => assert!(matches!(error, Error::Protocol(_)), "{error:?}"),
+                _ => assert!(matches!(error, Error::NotTls), "{error:?}"),
             }
         }
     }
