@@ -27,7 +27,7 @@ pub enum LogFormat {
     /// The Common Log Format, and the milliseconds that the answer took.
     #[default]
     Common,
-    /// The same with `Referer` and `User-Agent` before the time.
+    /// The Combined Log Format with nothing added, as log analysers read it.
     Combined,
     /// One JSON object per line.
     Json,
@@ -196,9 +196,8 @@ impl Drop for Entry {
         let (status, sent) = (self.status.as_u16(), *self.sent.get_mut());
         let milliseconds = self.began.elapsed().as_secs_f64() * 1000.0;
         let _ = match self.format {
-            LogFormat::Common | LogFormat::Combined => {
-                writeln!(line, "{status} {sent}{} {milliseconds:.3}ms", self.end)
-            }
+            LogFormat::Common => writeln!(line, "{status} {sent} {milliseconds:.3}ms"),
+            LogFormat::Combined => writeln!(line, "{status} {sent}{}", self.end),
             LogFormat::Json => {
                 writeln!(line, "\"status\":{status},\"sent\":{sent},\"ms\":{milliseconds:.3}}}")
             }
@@ -242,10 +241,10 @@ fn refused_common(line: &mut String, refusal: &Refusal<'_>, format: LogFormat) -
     }
     let status = refusal.status.map_or(NO_ANSWER, |status| status.as_u16());
     write!(line, "\" {status} {}", refusal.sent)?;
-    if format == LogFormat::Combined {
-        line.write_str(" \"-\" \"-\"")?;
+    match format {
+        LogFormat::Combined => writeln!(line, " \"-\" \"-\""),
+        _ => writeln!(line, " {:.3}ms", refusal.after.as_secs_f64() * 1000.0),
     }
-    writeln!(line, " {:.3}ms", refusal.after.as_secs_f64() * 1000.0)
 }
 
 /// The same as an object, which has the first line as it came in place of its parts, and says what is wrong with it.

@@ -3,6 +3,7 @@
 use std::fmt::Write;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
+use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
 
 use hyperman::Listen;
@@ -101,7 +102,7 @@ fn loopback(family_of: &IpAddr) -> IpAddr {
 }
 
 /// The address by which this machine speaks to others. Connecting a datagram socket picks it, and sends nothing.
-fn outward(family_of: &IpAddr) -> Option<IpAddr> {
+pub fn outward(family_of: &IpAddr) -> Option<IpAddr> {
     // Addresses of the documentation (RFC 5737, RFC 3849): routed like any far one, and nobody's.
     let (own, far): (IpAddr, IpAddr) = match family_of {
         IpAddr::V4(_) => (Ipv4Addr::UNSPECIFIED.into(), Ipv4Addr::new(192, 0, 2, 1).into()),
@@ -133,7 +134,20 @@ pub fn no_folder(directory: &Path, error: &io::Error) -> String {
 /// Why the program cannot listen, and what to do about it. `error` names the address.
 pub fn no_listener<'a>(asked: impl Iterator<Item = &'a Listen>, error: &io::Error) -> String {
     let mut text = error.to_string();
+    let asked: Vec<&Listen> = asked.collect();
+    if error.kind() == io::ErrorKind::AddrInUse
+        && let Some(path) = unix_path_in(&text, &asked)
+    {
+        let is_socket = std::fs::symlink_metadata(path).is_ok_and(|file| file.file_type().is_socket());
+        text.push_str(if is_socket {
+            "\nanother server listens there"
+        } else {
+            "\nthere is a file, which is no socket: remove it, or choose another path"
+        });
+        return text;
+    }
     let tcp: Vec<SocketAddr> = asked
+        .into_iter()
         .filter_map(|listen| match listen {
             Listen::Tcp(address) => Some(*address),
             Listen::Unix(_) => None,
@@ -162,6 +176,13 @@ pub fn no_listener<'a>(asked: impl Iterator<Item = &'a Listen>, error: &io::Erro
         _ => {}
     }
     text
+}
+
+fn unix_path_in<'a>(text: &str, asked: &[&'a Listen]) -> Option<&'a Path> {
+    asked.iter().find_map(|listen| match listen {
+        Listen::Unix(path) if text.contains(&listen.to_string()) => Some(path.as_path()),
+        _ => None,
+    })
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! What the server's parts say of themselves, to the standard error: warnings and errors, and more when asked for.
+//! What the server's parts say of themselves, to the standard error: notes, warnings and errors, and more when asked for.
 
 use std::fmt::{Debug, Write};
 
@@ -16,9 +16,9 @@ pub struct Diagnostics {
 }
 
 impl Diagnostics {
-    /// Warnings and errors; with `verbose` also why connections were closed.
+    /// Notes, warnings and errors; with `verbose` also why connections were closed.
     pub fn new(lines: Lines, verbose: bool) -> Self {
-        Diagnostics { most: if verbose { Level::DEBUG } else { Level::WARN }, lines }
+        Diagnostics { most: if verbose { Level::DEBUG } else { Level::INFO }, lines }
     }
 }
 

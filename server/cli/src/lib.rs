@@ -13,7 +13,8 @@
 //! [`tls`] has the certificate, and [`redirect`] sends cleartext there.
 //!
 //! Around it: [`options`] and [`listen`] are the command line, [`run`] starts the server, [`announce`] says so,
-//! [`access_log`] and [`diagnostics`] write down what happens.
+//! [`access_log`] and [`diagnostics`] write down what happens, [`hangup`] hears SIGHUP, [`descriptors`] asks the system
+//! for as many as it gives.
 #![forbid(unsafe_code)]
 
 pub mod access_log;
@@ -22,7 +23,9 @@ pub mod body;
 pub mod calendar;
 pub mod coding;
 pub mod conditional;
+pub mod descriptors;
 pub mod diagnostics;
+pub mod hangup;
 pub mod http_date;
 pub mod lines;
 pub mod listen;

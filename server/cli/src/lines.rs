@@ -55,15 +55,19 @@ impl Waiting {
 }
 
 impl LineWriter {
-    /// Starts the thread that writes to `sink`.
+    /// Starts the thread that writes to `sink`. `failed` hears when that cannot be done, once until it can be again: the
+    /// lines are lost, which must not end the server.
     ///
     /// # Errors
     /// When the system refuses a thread.
-    pub fn start(sink: impl Write + Send + 'static) -> io::Result<Self> {
+    pub fn start(
+        sink: impl Write + Send + 'static,
+        failed: impl Fn(&io::Error) + Send + 'static,
+    ) -> io::Result<Self> {
         let waiting = Arc::new(Waiting::default());
         let theirs = Arc::clone(&waiting);
         thread::Builder::new().name("lines".to_owned()).spawn(move || {
-            write_on(&theirs, sink);
+            write_on(&theirs, sink, failed);
             theirs.lock().written = true;
             theirs.changed.notify_all();
         })?;
@@ -104,8 +108,8 @@ impl Lines {
 }
 
 /// The writer's thread.
-fn write_on(waiting: &Waiting, mut sink: impl Write) {
-    let mut batch = Vec::new();
+fn write_on(waiting: &Waiting, mut sink: impl Write, failed: impl Fn(&io::Error)) {
+    let mut works = true;
     loop {
         let mut state = waiting.lock();
         while state.lines.is_empty() && !state.ended {
@@ -117,20 +121,38 @@ fn write_on(waiting: &Waiting, mut sink: impl Write) {
             let gathered = waiting.changed.wait_timeout_while(state, GATHERING, |state| !state.ended);
             state = gathered.unwrap_or_else(PoisonError::into_inner).0;
         }
-        std::mem::swap(&mut batch, &mut state.lines);
-        let dropped = std::mem::take(&mut state.dropped);
-        let ended = state.ended;
         drop(state);
-        if dropped > 0 {
-            batch.extend_from_slice(format!("# {dropped} lines were dropped: nobody read them\n").as_bytes());
-        }
-        // Lines that cannot be written (to a closed pipe) must not end the server.
-        let _ = sink.write_all(&batch).and_then(|()| sink.flush());
-        batch.clear();
+        let ended;
+        (works, ended) = write_batch(waiting, &mut sink, &failed, works);
         if ended {
             return;
         }
     }
+}
+
+/// Writes what waits; says whether that worked, and whether no further line will come. Failures are told when the last
+/// batch `worked`.
+fn write_batch(
+    waiting: &Waiting,
+    sink: &mut impl Write,
+    failed: &impl Fn(&io::Error),
+    worked: bool,
+) -> (bool, bool) {
+    let mut state = waiting.lock();
+    let mut batch = std::mem::take(&mut state.lines);
+    let dropped = std::mem::take(&mut state.dropped);
+    let ended = state.ended;
+    drop(state);
+    if dropped > 0 {
+        batch.extend_from_slice(format!("# {dropped} lines were dropped: nobody read them\n").as_bytes());
+    }
+    let written = sink.write_all(&batch).and_then(|()| sink.flush());
+    if let Err(error) = &written
+        && worked
+    {
+        failed(error);
+    }
+    (written.is_ok(), ended)
 }
 
 #[cfg(test)]
@@ -159,7 +181,11 @@ mod tests {
     fn gated() -> (LineWriter, mpsc::Receiver<Vec<u8>>, mpsc::Sender<()>) {
         let (given, receiver) = mpsc::channel();
         let (leave, waits) = mpsc::channel();
-        (LineWriter::start(Gated { given, leave: waits }).unwrap(), receiver, leave)
+        (
+            LineWriter::start(Gated { given, leave: waits }, |error| panic!("{error}")).unwrap(),
+            receiver,
+            leave,
+        )
     }
 
     #[test]
@@ -194,5 +220,43 @@ mod tests {
         let rest = given.recv().unwrap();
         assert!(rest.ends_with(b"# 3 lines were dropped: nobody read them\n"), "{}", rest.len());
         assert_eq!(rest.iter().filter(|&&byte| byte == b'x').count(), MOST_WAITING);
+    }
+
+    /// A sink that fails for its first so many writes.
+    struct Failing(usize);
+
+    impl Write for Failing {
+        fn write(&mut self, data: &[u8]) -> io::Result<usize> {
+            match self.0.checked_sub(1) {
+                Some(left) => {
+                    self.0 = left;
+                    Err(io::ErrorKind::StorageFull.into())
+                }
+                None => Ok(data.len()),
+            }
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn that_lines_cannot_be_written_is_told_once() {
+        let waiting = Waiting::default();
+        let told = Mutex::new(Vec::new());
+        let failed = |error: &io::Error| told.lock().unwrap().push(error.kind());
+        let mut sink = Failing(3);
+        let mut works = true;
+        for line in 0..6 {
+            waiting.lock().lines.extend_from_slice(b"x\n");
+            works = write_batch(&waiting, &mut sink, &failed, works).0;
+            assert_eq!(works, line >= 3);
+        }
+        assert_eq!(*told.lock().unwrap(), [io::ErrorKind::StorageFull]);
+        sink.0 = 1;
+        waiting.lock().lines.extend_from_slice(b"x\n");
+        write_batch(&waiting, &mut sink, &failed, works);
+        assert_eq!(told.lock().unwrap().len(), 2);
     }
 }

@@ -1,6 +1,6 @@
 //! The served folder: opens what lies below it, and nothing else.
 //!
-//! Every open is relative to one directory descriptor. On Linux the kernel itself refuses to leave it
+//! Every open is relative to the folder's descriptor. On Linux the kernel itself refuses to leave it
 //! (`openat2` with `RESOLVE_BENEATH`); elsewhere, and on kernels before 5.6, `walk` follows the path
 //! name by name. Nothing here blocks on a FIFO or a device: they are opened without waiting and turned away.
 
@@ -8,7 +8,8 @@ use std::fs::{File, Metadata};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::MetadataExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, Stat};
 use rustix::io::Errno;
@@ -26,11 +27,22 @@ pub enum Symlinks {
     Followed,
 }
 
-/// The served folder.
+/// The served folder: whatever its path leads to at the time of a request.
+///
+/// A build that removes its output folder and makes it anew, or a deployment that turns a link to the next release, is
+/// so seen by the next request.
 #[derive(Debug)]
 pub struct Root {
-    directory: OwnedFd,
+    path: PathBuf,
+    held: Mutex<Held>,
     confinement: Confinement,
+}
+
+/// A directory that is held open, and which one that is.
+#[derive(Clone, Debug)]
+struct Held {
+    directory: Arc<OwnedFd>,
+    identity: (u64, u64),
 }
 
 /// Who keeps an open below the folder.
@@ -136,13 +148,13 @@ impl Root {
     /// # Errors
     /// The system call's: it does not exist, is no directory, or may not be read.
     pub fn open(directory: &Path, symlinks: Symlinks) -> io::Result<Self> {
-        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let directory = rustix::fs::openat(CWD, directory, flags, Mode::empty())?;
+        let path = std::path::absolute(directory)?;
+        let held = Held::open(&path)?;
         let confinement = match symlinks {
             Symlinks::Followed => Confinement::None,
-            Symlinks::Confined => Confinement::best(directory.as_fd()),
+            Symlinks::Confined => Confinement::best(held.directory.as_fd()),
         };
-        Ok(Root { directory, confinement })
+        Ok(Root { path, held: Mutex::new(held), confinement })
     }
 
     /// The same folder, confined by `walk` even where the kernel could do it. For tests of the walk.
@@ -191,13 +203,46 @@ impl Root {
 
     fn descriptor(&self, path: &[u8], flags: OFlags) -> Result<OwnedFd, Errno> {
         let flags = flags | OFlags::CLOEXEC;
+        let directory = self.directory();
         match self.confinement {
             #[cfg(target_os = "linux")]
-            Confinement::Kernel => open_beneath(self.directory.as_fd(), path, flags),
-            Confinement::Walk => walk::open(self.directory.as_fd(), path, flags),
-            Confinement::None => rustix::fs::openat(&self.directory, path, flags, Mode::empty()),
+            Confinement::Kernel => open_beneath(directory.as_fd(), path, flags),
+            Confinement::Walk => walk::open(directory.as_fd(), path, flags),
+            Confinement::None => rustix::fs::openat(&directory, path, flags, Mode::empty()),
         }
     }
+
+    /// The directory that the path leads to now. As long as it leads nowhere, the one that it led to before: that may be
+    /// there still, and only its name cannot be reached.
+    fn directory(&self) -> Arc<OwnedFd> {
+        // Nothing that panics runs under this lock.
+        let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
+        let moved = rustix::fs::stat(&self.path).is_ok_and(|stat| identity(&stat) != held.identity);
+        if moved && let Ok(now) = Held::open(&self.path) {
+            *held = now;
+        }
+        Arc::clone(&held.directory)
+    }
+}
+
+impl Held {
+    fn open(path: &Path) -> io::Result<Self> {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let directory = rustix::fs::openat(CWD, path, flags, Mode::empty())?;
+        let identity = identity(&rustix::fs::fstat(&directory)?);
+        Ok(Held { directory: Arc::new(directory), identity })
+    }
+}
+
+/// The device and the inode number.
+#[allow(
+    clippy::unnecessary_cast,
+    clippy::useless_conversion,
+    clippy::cast_sign_loss,
+    reason = "the types differ between systems"
+)]
+fn identity(stat: &Stat) -> (u64, u64) {
+    (stat.st_dev as u64, stat.st_ino.into())
 }
 
 impl Confinement {

@@ -2,19 +2,20 @@
 
 use std::fmt;
 use std::io::{self, Write};
-use std::path::PathBuf;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
 use http::{Request, Response};
 use hyperman::tls::{ConfigError, ServerTls};
-use hyperman::{Body, Bound, Config, Listen, OnRefusal, Server};
-use hyperman_loop::signal::{Signal, signals};
-use hyperman_transport::Spawn;
+use hyperman::{Body, Bound, Config, Listen, Server};
 use tower_service::Service;
 
 use crate::access_log::AccessLog;
 use crate::announce::{self, Mode};
+use crate::descriptors;
 use crate::diagnostics::Diagnostics;
+use crate::hangup::{self, Reload};
 use crate::lines::LineWriter;
 use crate::options::ServeOptions;
 use crate::path::FilePath;
@@ -57,15 +58,21 @@ pub fn serve(options: &ServeOptions) -> Result<(), Error> {
     let symlinks = if options.follow_symlinks { Symlinks::Followed } else { Symlinks::Confined };
     let open = || {
         let directory = options.directory.canonicalize()?;
-        Ok((Root::open(&directory, symlinks)?, directory))
+        Ok((Root::open(&options.directory, symlinks)?, directory))
     };
     let (root, directory) = open().map_err(|error| Error::Folder(options.directory.clone(), error))?;
 
-    let notes = LineWriter::start(io::stderr()).map_err(Error::Run)?;
+    // There is nobody to tell that nobody can be told.
+    let notes = LineWriter::start(io::stderr(), |_| {}).map_err(Error::Run)?;
     // Fails only when there is one already, which then has the say.
     let _ = tracing::subscriber::set_global_default(Diagnostics::new(notes.lines(), options.verbose));
 
     let tls = tls::settings(options).map_err(Error::Certificate)?;
+    let reload = match &tls {
+        None => Reload::Nothing,
+        Some(_) if options.cert.is_none() => Reload::Made,
+        Some(tls) => Reload::Files(tls.clone()),
+    };
     let hint = hint(&root, options);
     let https = Arc::new(OnceLock::new());
     let files = ToHttps::new(FileService::new(root, options.files()), Arc::clone(&https));
@@ -84,13 +91,15 @@ pub fn serve(options: &ServeOptions) -> Result<(), Error> {
         // A closed standard error is no reason not to serve.
         let _ = io::stderr().write_all(text.as_bytes());
     };
+    let config = config(options);
     if options.no_log {
-        return run(bind(files, options, None, tls.as_ref())?, tls.as_ref(), announce);
+        return run(bind(files, options, config, tls.as_ref())?, reload, announce);
     }
-    let log = LineWriter::start(io::stdout()).map_err(Error::Run)?;
+    let lost = |error: &io::Error| tracing::error!("requests are not written down: {error}");
+    let log = LineWriter::start(io::stdout(), lost).map_err(Error::Run)?;
     let logged = AccessLog::new(files, log.lines(), options.log);
-    let refusals = logged.refusals();
-    run(bind(logged, options, Some(refusals), tls.as_ref())?, tls.as_ref(), announce)
+    let config = Config { on_refusal: Some(logged.refusals()), ..config };
+    run(bind(logged, options, config, tls.as_ref())?, reload, announce)
 }
 
 fn tcp_port(listen: &Listen) -> Option<u16> {
@@ -100,13 +109,27 @@ fn tcp_port(listen: &Listen) -> Option<u16> {
     }
 }
 
+/// The server's settings: unless more are asked for, no more connections than there are descriptors for.
+fn config(options: &ServeOptions) -> Config {
+    let mut config = options.config();
+    let room = descriptors::connections(descriptors::raise_limit());
+    match options.max_connections {
+        None => config.connections = config.connections.min(room),
+        Some(_) if config.connections > room => {
+            tracing::warn!("the limit of open files (ulimit -n) is enough for {room} connections");
+        }
+        Some(_) => {}
+    }
+    config
+}
+
 fn bind<S>(
     service: S,
     options: &ServeOptions,
-    on_refusal: Option<OnRefusal>,
+    config: Config,
     tls: Option<&ServerTls>,
 ) -> Result<Bound<S>, Error> {
-    let mut server = Server::new(service).config(Config { on_refusal, ..options.config() });
+    let mut server = Server::new(service).config(config);
     for address in options.addresses() {
         server = match (address, tls) {
             (Listen::Tcp(address), Some(tls)) => server.listen_tls(address, tls),
@@ -124,46 +147,44 @@ fn bind<S>(
     server.bind().map_err(|error| Error::Listen(asked(), error))
 }
 
-fn run<S, B>(server: Bound<S>, tls: Option<&ServerTls>, announce: impl FnOnce(&[Listen])) -> Result<(), Error>
+fn run<S, B>(server: Bound<S>, reload: Reload, announce: impl FnOnce(&[Listen])) -> Result<(), Error>
 where
     S: Service<Request<Body>, Response = Response<B>> + Clone + Unpin + 'static,
     S::Error: fmt::Display,
     B: http_body::Body + 'static,
     B::Error: fmt::Display,
 {
-    let sockets: Vec<PathBuf> = server
-        .addresses()
-        .iter()
-        .filter_map(|address| match address {
-            Listen::Unix(path) => Some(path.clone()),
-            Listen::Tcp(_) => None,
-        })
-        .collect();
-    if let Some(tls) = tls {
-        reload_on_hangup(&server, tls.clone()).map_err(Error::Run)?;
-    }
+    let sockets: Vec<SocketFile> = server.addresses().iter().filter_map(SocketFile::of).collect();
+    hangup::heed(&server, reload).map_err(Error::Run)?;
     announce(server.addresses());
     let outcome = server.run().map_err(Error::Run);
-    for path in sockets {
-        // The next start replaces one that is left.
-        let _ = std::fs::remove_file(path);
-    }
+    sockets.into_iter().for_each(SocketFile::remove);
     outcome
 }
 
-/// Reads the certificate again on SIGHUP. A bad one leaves the old one in place and says why.
-fn reload_on_hangup<S>(server: &Bound<S>, tls: ServerTls) -> io::Result<()> {
-    let handle = server.handle();
-    let mut hangups = signals(&handle, &[Signal::Hangup])?;
-    handle.spawn(async move {
-        while hangups.recv().await.is_ok() {
-            match tls.reload() {
-                Ok(()) => tracing::warn!("the certificate was read again"),
-                Err(error) => tracing::error!("the old certificate stays: {error}"),
-            }
+/// The file of a Unix socket that this process listens on.
+struct SocketFile {
+    path: PathBuf,
+    identity: (u64, u64),
+}
+
+impl SocketFile {
+    fn of(address: &Listen) -> Option<Self> {
+        let Listen::Unix(path) = address else { return None };
+        Some(SocketFile { path: path.clone(), identity: Self::identity(path)? })
+    }
+
+    fn identity(path: &Path) -> Option<(u64, u64)> {
+        let metadata = std::fs::symlink_metadata(path).ok()?;
+        Some((metadata.dev(), metadata.ino()))
+    }
+
+    /// Unless another server has taken the path over meanwhile. What is left behind, the next start replaces.
+    fn remove(self) {
+        if Self::identity(&self.path) == Some(self.identity) {
+            let _ = std::fs::remove_file(self.path);
         }
-    });
-    Ok(())
+    }
 }
 
 /// A word to the owner of a folder that shows nothing at its top.

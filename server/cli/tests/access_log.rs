@@ -36,7 +36,7 @@ fn logged(format: LogFormat, frames: usize, requests: Vec<Request<hyperman::Body
     std::fs::write(folder.path().join("small.txt"), "hello").unwrap();
     std::fs::write(folder.path().join("large.bin"), vec![1; CHUNK * 3]).unwrap();
     let shown = Shown::default();
-    let writer = LineWriter::start(shown.clone()).unwrap();
+    let writer = LineWriter::start(shown.clone(), |error| panic!("{error}")).unwrap();
     let files =
         FileService::new(Root::open(folder.path(), Symlinks::Confined).unwrap(), FileOptions::default());
     let mut service = AccessLog::new(files, writer.lines(), format);
@@ -97,12 +97,19 @@ fn an_answer_that_was_given_up_counts_what_was_taken() {
 
 #[test]
 fn what_a_peer_sends_cannot_break_a_line() {
-    let lines = logged(LogFormat::Combined, 10, vec![get("/ä\"\\")]);
-    assert_eq!(
-        timeless(lines.first().unwrap()),
-        "- - - [] \"GET /\\xC3\\xA4\\\"\\\\ HTTP/1.1\" 404 49 \"http://example.org/\" \"tool \\\"1\\\"\\xEF\\xBF\\xBD\""
-    );
+    let lines = logged(LogFormat::Common, 10, vec![get("/ä\"\\")]);
+    assert_eq!(timeless(lines.first().unwrap()), "- - - [] \"GET /\\xC3\\xA4\\\"\\\\ HTTP/1.1\" 404 49");
     assert_eq!(lines.len(), 1);
+}
+
+#[test]
+fn the_combined_format_is_the_one_that_log_analysers_know() {
+    let lines = logged(LogFormat::Combined, 10, vec![get("/small.txt")]);
+    let (before, after) = lines.first().unwrap().split_once(" +0000]").unwrap();
+    assert_eq!(before.len(), "- - - [06/Nov/1994:08:49:37".len(), "{before}");
+    let words =
+        " \"GET /small.txt HTTP/1.1\" 200 5 \"http://example.org/\" \"tool \\\"1\\\"\\xEF\\xBF\\xBD\"";
+    assert_eq!(after, words);
 }
 
 #[test]
