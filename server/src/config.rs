@@ -17,7 +17,7 @@ pub struct Config {
     /// Whether HTTP/2 is spoken: by ALPN over TLS, with prior knowledge and by `Upgrade: h2c` on cleartext. Default yes.
     pub http2: bool,
     /// What concerns HTTP/2 alone: windows, the number of streams, budgets against floods. The sizes and times that both
-    /// protocols have (body, drain, head, idle, write stall, body rate) are taken from [`limits`](Self::limits) and
+    /// protocols have (target, field, body, drain; head, idle, write stall, body rate) are taken from [`limits`](Self::limits) and
     /// [`timeouts`](Self::timeouts).
     pub http2_settings: hyperman_http2::Config,
     /// How many connections are open at once; further ones wait in the kernel's queue. Default 65,536.
@@ -64,6 +64,8 @@ impl Config {
 
     pub(crate) fn http2(&self) -> Arc<hyperman_http2::Config> {
         let mut config = self.http2_settings.clone();
+        config.limits.target = self.limits.request_line;
+        config.limits.field = self.limits.field;
         config.limits.body = self.limits.body;
         config.limits.drain = self.limits.drain;
         config.timeouts.head = Some(self.timeouts.head);

@@ -9,12 +9,20 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Wake, Waker};
 
+/// How many times a berth that rings again and again is named in one turn. More is no news from elsewhere: its future
+/// wakes itself to let others go first, and some will not get on before that has happened, as under tokio's budget for a
+/// task.
+const RINGS_PER_TURN: u32 = 8;
+
 /// See the module's words. `T` is what lies in a berth, pinned there.
 pub(crate) struct Fleet<T> {
     berths: Vec<Berth<T>>,
     free: Vec<usize>,
     calls: Arc<Mutex<Calls>>,
     answering: Vec<usize>,
+    /// Those that have rung too often in this turn.
+    postponed: Vec<usize>,
+    turn: u64,
 }
 
 struct Berth<T> {
@@ -22,6 +30,9 @@ struct Berth<T> {
     bell: Arc<Bell>,
     waker: Waker,
     taken: bool,
+    /// When it was named last, and how often since then.
+    turn: u64,
+    rings: u32,
 }
 
 /// Which berths have rung since the connection last looked.
@@ -63,7 +74,14 @@ fn lock(calls: &Mutex<Calls>) -> MutexGuard<'_, Calls> {
 impl<T> Fleet<T> {
     /// A fleet without a berth.
     pub(crate) fn new() -> Self {
-        Fleet { berths: Vec::new(), free: Vec::new(), calls: Arc::default(), answering: Vec::new() }
+        Fleet {
+            berths: Vec::new(),
+            free: Vec::new(),
+            calls: Arc::default(),
+            answering: Vec::new(),
+            postponed: Vec::new(),
+            turn: 0,
+        }
     }
 
     /// Takes a berth, which holds what the last one left there, or `empty()` if it is new. It counts as rung.
@@ -72,7 +90,8 @@ impl<T> Fleet<T> {
             let berth = self.berths.len();
             let bell = Arc::new(Bell { berth, rung: AtomicBool::new(false), calls: Arc::clone(&self.calls) });
             let waker = Waker::from(Arc::clone(&bell));
-            self.berths.push(Berth { content: Box::pin(empty()), bell, waker, taken: false });
+            let content = Box::pin(empty());
+            self.berths.push(Berth { content, bell, waker, taken: false, turn: 0, rings: 0 });
             berth
         });
         if let Some(place) = self.berths.get_mut(berth) {
@@ -97,7 +116,14 @@ impl<T> Fleet<T> {
         Some((place.content.as_mut(), Context::from_waker(&place.waker)))
     }
 
-    /// Which berths have rung since the last call. From here on the next ring wakes `cx`.
+    /// A turn of the connection begins, in which every berth may be named again.
+    pub(crate) fn begin_turn(&mut self) {
+        self.turn += 1;
+        self.answering.append(&mut self.postponed);
+    }
+
+    /// Which berths have rung since the last call. From here on the next ring wakes `cx`, and so does what is left for
+    /// the next turn.
     pub(crate) fn rung(&mut self, cx: &Context<'_>) -> Option<usize> {
         loop {
             if self.answering.is_empty() {
@@ -107,16 +133,30 @@ impl<T> Fleet<T> {
                         Some(waker) => waker.clone_from(cx.waker()),
                         none => *none = Some(cx.waker().clone()),
                     }
+                    drop(calls);
+                    if !self.postponed.is_empty() {
+                        cx.waker().wake_by_ref();
+                    }
                     return None;
                 }
                 std::mem::swap(&mut self.answering, &mut calls.rung);
             }
             while let Some(berth) = self.answering.pop() {
-                let Some(place) = self.berths.get(berth) else { continue };
-                place.bell.rung.store(false, Ordering::Release);
-                if place.taken {
-                    return Some(berth);
+                let Some(place) = self.berths.get_mut(berth) else { continue };
+                if !place.taken {
+                    place.bell.rung.store(false, Ordering::Release);
+                    continue;
                 }
+                if place.turn != self.turn {
+                    (place.turn, place.rings) = (self.turn, 0);
+                }
+                place.rings += 1;
+                if place.rings > RINGS_PER_TURN {
+                    self.postponed.push(berth);
+                    continue;
+                }
+                place.bell.rung.store(false, Ordering::Release);
+                return Some(berth);
             }
         }
     }
@@ -158,5 +198,28 @@ mod tests {
         fleet.give_back(1);
         assert_eq!(fleet.rung(&cx), None, "a berth that was given back rings for nobody");
         assert_eq!(fleet.take(|| ()), 1);
+    }
+
+    #[test]
+    fn a_berth_that_rings_without_end_is_left_for_the_next_turn() {
+        let count = Arc::new(Count::default());
+        let waker = Waker::from(Arc::clone(&count));
+        let cx = Context::from_waker(&waker);
+        let mut fleet = Fleet::new();
+        let berth = fleet.take(|| ());
+        let bell = fleet.get(berth).unwrap().1.waker().clone();
+        for turn in 1..=3 {
+            fleet.begin_turn();
+            bell.wake_by_ref();
+            for _ in 0..RINGS_PER_TURN {
+                assert_eq!(fleet.rung(&cx), Some(berth));
+                bell.wake_by_ref();
+            }
+            assert_eq!(fleet.rung(&cx), None);
+            assert_eq!(count.0.load(Ordering::SeqCst), turn, "the connection is told to come back");
+        }
+        fleet.begin_turn();
+        assert_eq!(fleet.rung(&cx), Some(berth), "what was left over is named without ringing again");
+        assert_eq!(fleet.rung(&cx), None);
     }
 }

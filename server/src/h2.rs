@@ -32,6 +32,10 @@ const SLICES: usize = 64;
 /// what were as many connections.
 const TURNS_OF_HTTP1: u32 = 8;
 
+/// How many octets a connection reads and writes before others get their turn, 1 MiB: about a millisecond, and so much
+/// that going round costs nothing.
+const TURN_OCTETS: usize = 1024 * 1024;
+
 /// See the module's words.
 pub(crate) struct Http2<F, B> {
     machine: Server,
@@ -41,8 +45,12 @@ pub(crate) struct Http2<F, B> {
     /// The berth of each stream that is not over.
     open: HashMap<StreamId, usize, foldhash::fast::FixedState>,
     read_ended: bool,
+    /// The machine was told that nothing more comes.
+    end_known: bool,
     write_blocked: bool,
     draining: bool,
+    /// Octets that were read and written in this turn.
+    carried: usize,
     phase: Phase,
 }
 
@@ -81,8 +89,10 @@ where
             berths: Vec::new(),
             open: HashMap::default(),
             read_ended: false,
+            end_known: false,
             write_blocked: false,
             draining: false,
+            carried: 0,
             phase: Phase::Serving,
         }
     }
@@ -126,16 +136,21 @@ where
         now: Instant,
     ) -> Poll<()> {
         self.write_blocked = false;
+        self.carried = 0;
+        self.fleet.begin_turn();
         let mut requests = 0;
         loop {
             let step = match self.phase {
                 Phase::Serving => self.serve(ends, cx, now, &mut requests),
                 Phase::Closing(until) | Phase::Lingering(until) if now >= until => Step::Done,
                 Phase::Closing(_) => self.close(ends, cx, now),
-                Phase::Lingering(_) => linger(&mut ends.stream, cx),
+                Phase::Lingering(_) => self.linger(&mut ends.stream, cx),
             };
             match step {
-                Step::Moved if requests > TURNS_OF_HTTP1 * ends.settings.config.requests_per_turn => {
+                Step::Moved
+                    if requests > TURNS_OF_HTTP1 * ends.settings.config.requests_per_turn
+                        || self.carried > TURN_OCTETS =>
+                {
                     if self.transmit(ends, cx) == Step::Done {
                         return Poll::Ready(());
                     }
@@ -180,6 +195,11 @@ where
         match self.transmit(ends, cx) {
             Step::Stalled => {}
             step => return step,
+        }
+        if self.read_ended && !self.end_known && self.machine.open_streams() == 0 {
+            self.end_known = true;
+            self.machine.handle_eof();
+            return Step::Moved;
         }
         if self.machine.is_closed().is_some() {
             self.phase = closing;
@@ -348,6 +368,10 @@ where
                 Poll::Ready(Ok(sent)) => {
                     self.machine.transmitted(sent);
                     step = Step::Moved;
+                    self.carried += sent;
+                    if self.carried > TURN_OCTETS {
+                        break;
+                    }
                 }
             }
         }
@@ -366,15 +390,26 @@ where
             Poll::Pending => Step::Stalled,
             Poll::Ready(Ok(0)) => {
                 self.read_ended = true;
-                self.machine.handle_eof();
+                self.end_known = !(ends.settings.config.half_close && self.only_answers_are_due());
+                if self.end_known {
+                    self.machine.handle_eof();
+                }
                 Step::Moved
             }
             Poll::Ready(Ok(received)) => {
                 self.machine.received(received);
+                self.carried += received;
                 Step::Moved
             }
             Poll::Ready(Err(_)) => Step::Done,
         }
+    }
+
+    /// Whether every request that is under way has come whole, so that a peer which ended its direction may still be
+    /// waiting for the answers.
+    fn only_answers_are_due(&self) -> bool {
+        let whole = |berth: &usize| self.berths.get(*berth).is_some_and(|place| place.incoming_ended);
+        self.machine.open_streams() > 0 && self.open.values().all(whole)
     }
 
     /// Writes the last frames, then ends our direction.
@@ -386,6 +421,9 @@ where
     ) -> Step {
         if self.transmit(ends, cx) == Step::Done {
             return Step::Done;
+        }
+        if self.machine.has_transmit() && !self.write_blocked {
+            return Step::Moved;
         }
         if self.machine.has_transmit() || ends.stream.poll_flush(cx).is_pending() {
             return Step::Stalled;
@@ -399,16 +437,19 @@ where
             Poll::Ready(_) => Step::Done,
         }
     }
-}
 
-/// Throws away what the peer still sends.
-fn linger<IO: ByteStream>(stream: &mut IO, cx: &mut Context<'_>) -> Step {
-    let mut scrap = hyperman_transport::loan::take();
-    let received = stream.poll_recv(cx, &mut scrap);
-    hyperman_transport::loan::give_back(scrap);
-    match received {
-        Poll::Pending => Step::Stalled,
-        Poll::Ready(Ok(1..)) => Step::Moved,
-        Poll::Ready(_) => Step::Done,
+    /// Throws away what the peer still sends.
+    fn linger<IO: ByteStream>(&mut self, stream: &mut IO, cx: &mut Context<'_>) -> Step {
+        let mut scrap = hyperman_transport::loan::take();
+        let received = stream.poll_recv(cx, &mut scrap);
+        hyperman_transport::loan::give_back(scrap);
+        match received {
+            Poll::Pending => Step::Stalled,
+            Poll::Ready(Ok(received @ 1..)) => {
+                self.carried += received;
+                Step::Moved
+            }
+            Poll::Ready(_) => Step::Done,
+        }
     }
 }

@@ -8,6 +8,11 @@ pub struct Limits {
     /// Streams that the peer may have open at once. One counts until it is closed *and* the driver has said that its
     /// handler is gone, so a reset alone makes no room. RFC 9113 §6.5.2 advises at least 100.
     pub concurrent_streams: u32,
+    /// Octets of the method and the path of a request together: server only. Above it the answer is 414. 8 KiB, as for
+    /// HTTP/1.1.
+    pub target: usize,
+    /// Octets of one field, name and value. A request above it is answered with 431. 16 KiB, as for HTTP/1.1.
+    pub field: usize,
     /// Octets of a decoded field section, 32 per field included (RFC 9113 §6.5.2), announced as
     /// SETTINGS_MAX_HEADER_LIST_SIZE. A request above it is answered with 431; at [`ABUSE`] times as much the connection
     /// ends. 64 KiB, as for HTTP/1.1.
@@ -51,6 +56,8 @@ impl Default for Limits {
     fn default() -> Self {
         Limits {
             concurrent_streams: 128,
+            target: 8 * 1024,
+            field: 16 * 1024,
             header_list: 64 * 1024,
             fields: 200,
             continuations: 32,
@@ -76,7 +83,8 @@ pub struct Windows {
     pub stream_max: u32,
     /// First size of the connection's receive window, in octets; at least 65,535.
     pub connection: u32,
-    /// Largest size of the connection's receive window, in octets.
+    /// Largest size of the connection's receive window, in octets. The windows of streams do not grow above it together.
+    /// From `stream` times the streams that may be open on, bodies that nobody reads never keep others from being sent.
     pub connection_max: u32,
 }
 
@@ -139,7 +147,7 @@ impl Config {
                 stream: 65_535,
                 stream_max: 1024 * 1024,
                 connection: 256 * 1024,
-                connection_max: 4 * 1024 * 1024,
+                connection_max: 16 * 1024 * 1024,
             },
             timeouts: Timeouts {
                 head: Some(Duration::from_secs(30)),

@@ -123,20 +123,40 @@ impl ReceiveWindow {
     /// The increment to announce now: once half of the window is due, so that updates are rare and the peer never stands
     /// still for want of one.
     ///
-    /// When two updates follow each other within two round trips, the window itself is what limits the transfer; it is
-    /// doubled then. An application that reads slowly is not taken for that: nothing is due before it has read.
-    pub(crate) fn update(&mut self, now: Instant, round_trip: Option<Duration>) -> Option<u32> {
-        if self.due < self.target.div_ceil(2) {
+    /// Where the window [`limits`](Self::limits) the transfer it is doubled, by no more than there is `room` for.
+    pub(crate) fn update(&mut self, now: Instant, round_trip: Option<Duration>, room: u32) -> Option<u32> {
+        if !self.is_due() {
             return None;
         }
-        let limited = match (self.updated, round_trip) {
+        if self.limits(now, round_trip) {
+            let doubled = self.target.saturating_mul(2);
+            self.raise(doubled.min(self.max).min(self.target.saturating_add(room)));
+        }
+        self.updated = Some(now);
+        self.grant()
+    }
+
+    fn is_due(&self) -> bool {
+        self.due >= self.target.div_ceil(2)
+    }
+
+    /// Whether an update is due so soon after the last one that the window itself is what limits the transfer: within two
+    /// round trips. An application that reads slowly is not taken for that: nothing is due before it has read.
+    pub(crate) fn limits(&self, now: Instant, round_trip: Option<Duration>) -> bool {
+        let soon = match (self.updated, round_trip) {
             (Some(before), Some(round_trip)) => now.saturating_duration_since(before) < round_trip * 2,
             _ => false,
         };
-        if limited {
-            self.raise(self.target.saturating_mul(2).min(self.max));
+        soon && self.target < self.max && self.is_due()
+    }
+
+    /// The increment to announce when less than `reserve` is left to the peer because what it sent was not taken: the
+    /// window is doubled then.
+    pub(crate) fn relieve(&mut self, reserve: u32) -> Option<u32> {
+        if self.granted >= i64::from(reserve) || self.target >= self.max {
+            return None;
         }
-        self.updated = Some(now);
+        self.raise(self.target.saturating_mul(2).min(self.max));
         self.grant()
     }
 
@@ -173,9 +193,9 @@ mod tests {
         let mut window = ReceiveWindow::new(100, 100);
         window.receive(60).unwrap();
         assert_eq!(window.release(49), 49);
-        assert_eq!(window.update(now, TRIP), None);
+        assert_eq!(window.update(now, TRIP, u32::MAX), None);
         assert_eq!(window.release(1), 1);
-        assert_eq!(window.update(now, TRIP), Some(50));
+        assert_eq!(window.update(now, TRIP, u32::MAX), Some(50));
         assert_eq!((window.granted(), window.due()), (90, 0));
         assert_eq!(window.release(1000), 10, "no more than was held");
         assert_eq!(window.receive(91), Err(Exceeded));
@@ -189,12 +209,37 @@ mod tests {
         for _ in 0..4 {
             window.receive(window.granted() as u32).unwrap();
             window.release(u32::MAX);
-            window.update(now, TRIP).unwrap();
+            window.update(now, TRIP, u32::MAX).unwrap();
             targets.push(window.target());
             assert_eq!(window.granted(), i64::from(window.target()));
             now += Duration::from_millis(20);
         }
         assert_eq!(targets, [100, 200, 300, 300]);
+    }
+
+    #[test]
+    fn a_window_grows_by_no_more_than_there_is_room_for() {
+        let now = Instant::now();
+        let mut window = ReceiveWindow::new(100, 300);
+        for (room, target) in [(0, 100), (50, 150), (0, 150), (1000, 300)] {
+            window.updated = Some(now);
+            window.receive(window.granted() as u32).unwrap();
+            window.release(u32::MAX);
+            window.update(now, TRIP, room).unwrap();
+            assert_eq!(window.target(), target);
+        }
+    }
+
+    #[test]
+    fn a_window_full_of_what_nobody_takes_is_doubled() {
+        let mut window = ReceiveWindow::new(100, 300);
+        window.receive(60).unwrap();
+        assert_eq!(window.relieve(40), None, "enough is left");
+        assert_eq!(window.relieve(41), Some(100));
+        window.receive(140).unwrap();
+        assert_eq!(window.relieve(41), Some(100), "no more than the largest size");
+        window.receive(100).unwrap();
+        assert_eq!((window.relieve(41), window.granted(), window.held()), (None, 0, 300));
     }
 
     #[test]
@@ -204,7 +249,7 @@ mod tests {
         for _ in 0..10 {
             window.receive(50).unwrap();
             window.release(50);
-            window.update(now, TRIP).unwrap();
+            window.update(now, TRIP, u32::MAX).unwrap();
             now += Duration::from_millis(41);
         }
         assert_eq!(window.target(), 100);

@@ -4,7 +4,7 @@
 
 use std::ops::ControlFlow;
 
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use http::uri::{Authority, PathAndQuery, Scheme};
 use http::{Method, StatusCode, Uri, Version};
@@ -12,7 +12,7 @@ use http::{Method, StatusCode, Uri, Version};
 use crate::authority::HostPort;
 use crate::config::{ABUSE, Limits};
 use crate::error::{Malformed, Spent};
-use crate::hpack::{Field, Pseudo};
+use crate::hpack::{FIELD_OVERHEAD, Field, Pseudo};
 use crate::priority::Priority;
 
 /// The fields of one section, as they come out of its header block.
@@ -25,13 +25,18 @@ pub(crate) struct Section {
     protocol: Option<Bytes>,
     status: Option<Bytes>,
     headers: HeaderMap,
-    /// Cookie crumbs, joined (RFC 9113 §8.2.3).
+    /// The first Cookie field.
     cookie: Option<HeaderValue>,
+    /// All of them joined, once there is more than one (RFC 9113 §8.2.3).
+    crumbs: BytesMut,
     content_length: Option<u64>,
     malformed: Option<Malformed>,
     size: usize,
     count: usize,
     over: bool,
+    /// Octets of the method and the path.
+    target: usize,
+    long_target: bool,
     pub(crate) spent: Option<Spent>,
 }
 
@@ -77,7 +82,12 @@ impl Section {
     pub(crate) fn push(&mut self, field: Field, size: usize, limits: &Limits) -> ControlFlow<()> {
         self.size = self.size.saturating_add(size);
         self.count += 1;
-        if self.size > limits.header_list || self.count > limits.fields {
+        if let Field::Pseudo(Pseudo::Method | Pseudo::Path, value) = &field {
+            self.target = self.target.saturating_add(value.len());
+            self.long_target |= self.target > limits.target;
+        }
+        let large = size > limits.field.saturating_add(FIELD_OVERHEAD);
+        if self.size > limits.header_list || self.count > limits.fields || large || self.long_target {
             self.over = true;
             if self.size > limits.header_list.saturating_mul(ABUSE) {
                 self.spent = Some(Spent::HeaderList);
@@ -93,6 +103,11 @@ impl Section {
             Field::Malformed => self.fault(Malformed::Field),
         }
         ControlFlow::Continue(())
+    }
+
+    /// Whether it is the target that is above its limit.
+    pub(crate) fn has_long_target(&self) -> bool {
+        self.long_target
     }
 
     /// Whether the section is above a limit.
@@ -122,7 +137,9 @@ impl Section {
     }
 
     fn regular(&mut self, name: HeaderName, value: HeaderValue) {
-        if is_connection_field(&name) || (name == header::TE && value != "trailers") {
+        if is_connection_field(&name)
+            || (name == header::TE && !value.as_bytes().eq_ignore_ascii_case(b"trailers"))
+        {
             return self.fault(Malformed::ConnectionField);
         }
         if name == header::COOKIE {
@@ -143,18 +160,26 @@ impl Section {
     }
 
     fn crumb(&mut self, crumb: HeaderValue) {
-        let Some(before) = self.cookie.take() else {
+        let Some(first) = &mut self.cookie else {
             self.cookie = Some(crumb);
             return;
         };
-        let joined = [before.as_bytes(), b"; ", crumb.as_bytes()].concat();
-        let mut joined = HeaderValue::from_maybe_shared(Bytes::from(joined)).unwrap_or(crumb);
-        joined.set_sensitive(before.is_sensitive());
-        self.cookie = Some(joined);
+        if self.crumbs.is_empty() {
+            self.crumbs.extend_from_slice(first.as_bytes());
+        }
+        self.crumbs.extend_from_slice(b"; ");
+        self.crumbs.extend_from_slice(crumb.as_bytes());
+        first.set_sensitive(first.is_sensitive() || crumb.is_sensitive());
     }
 
     fn take_headers(&mut self) -> HeaderMap {
-        if let Some(cookie) = self.cookie.take() {
+        if let Some(first) = self.cookie.take() {
+            let mut cookie = first.clone();
+            if !self.crumbs.is_empty() {
+                let joined = HeaderValue::from_maybe_shared(self.crumbs.split().freeze());
+                cookie = joined.unwrap_or(cookie);
+                cookie.set_sensitive(first.is_sensitive());
+            }
             self.headers.insert(header::COOKIE, cookie);
         }
         std::mem::take(&mut self.headers)
@@ -183,7 +208,8 @@ impl Section {
         let protocol = self.protocol.take();
         let priority = self.headers.get("priority").map(|field| Priority::default().merge(field.as_bytes()));
         let expect = Expectation::of(&self.headers);
-        let content_length = self.content_length;
+        // A CONNECT has no content: what follows is the tunnel's (RFC 9110 §9.3.6).
+        let content_length = self.content_length.filter(|_| method != Method::CONNECT);
         let headers = self.take_headers();
         Ok(RequestHead { method, uri, headers, protocol, content_length, priority, expect })
     }

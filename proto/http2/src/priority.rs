@@ -36,11 +36,16 @@ impl Priority {
     }
 }
 
+/// Priorities of requests still to come that are remembered. A browser names one or two.
+const ANNOUNCED: usize = 16;
+
 /// Streams that have something to send and a window to send it in, by urgency.
 #[derive(Debug, Default)]
 pub(crate) struct Scheduler {
     levels: [VecDeque<StreamId>; 8],
     waiting: usize,
+    /// Priorities that came before their requests.
+    announced: VecDeque<(StreamId, Priority)>,
 }
 
 impl Scheduler {
@@ -62,6 +67,34 @@ impl Scheduler {
             level.push_front(stream);
             self.waiting += 1;
         }
+    }
+
+    /// Takes a stream out that stands among those of `priority`.
+    pub(crate) fn remove(&mut self, stream: StreamId, priority: Priority) {
+        if let Some(level) = self.levels.get_mut(usize::from(priority.urgency))
+            && let Some(place) = level.iter().position(|waiting| *waiting == stream)
+        {
+            level.remove(place);
+            self.waiting -= 1;
+        }
+    }
+
+    /// Remembers the priority of a request that has not come yet; the latest word for it counts (RFC 9218 §7.1).
+    pub(crate) fn announce(&mut self, stream: StreamId, priority: Priority) {
+        self.announced.retain(|(announced, _)| *announced != stream);
+        if self.announced.len() == ANNOUNCED {
+            self.announced.pop_front();
+        }
+        self.announced.push_back((stream, priority));
+    }
+
+    /// The priority that was announced for a request which has come now.
+    pub(crate) fn take_announced(&mut self, stream: StreamId) -> Option<Priority> {
+        if self.announced.is_empty() {
+            return None;
+        }
+        let place = self.announced.iter().position(|(announced, _)| *announced == stream)?;
+        self.announced.remove(place).map(|(_, priority)| priority)
     }
 
     /// The next stream to serve.
@@ -114,5 +147,23 @@ mod tests {
         let order: Vec<u32> = std::iter::from_fn(|| scheduler.pop().map(StreamId::get)).collect();
         assert_eq!(order, [5, 1, 7, 3]);
         assert!(scheduler.is_empty());
+        scheduler.push(StreamId(1), at(3));
+        scheduler.remove(StreamId(1), at(3));
+        scheduler.remove(StreamId(1), at(3));
+        assert!(scheduler.is_empty() && scheduler.pop().is_none());
+    }
+
+    #[test]
+    fn a_few_priorities_are_remembered_ahead_of_their_requests() {
+        let mut scheduler = Scheduler::default();
+        let at = |urgency| Priority { urgency, incremental: false };
+        for id in 0..20 {
+            scheduler.announce(StreamId(2 * id + 1), at(5));
+        }
+        scheduler.announce(StreamId(39), at(1));
+        assert_eq!(scheduler.announced.len(), ANNOUNCED);
+        assert_eq!(scheduler.take_announced(StreamId(1)), None, "the oldest are forgotten");
+        assert_eq!(scheduler.take_announced(StreamId(39)), Some(at(1)), "the latest word counts");
+        assert_eq!(scheduler.take_announced(StreamId(39)), None);
     }
 }

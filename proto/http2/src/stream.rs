@@ -42,6 +42,15 @@ pub(crate) enum ClosedBy {
     Peer,
 }
 
+/// What a driver waits for that has more to send.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Starved {
+    /// Windows that let octets through.
+    Capacity,
+    /// Those, or that nothing waits any more before the next piece of the body.
+    Piece,
+}
+
 #[derive(Debug)]
 pub(crate) struct Stream {
     pub(crate) id: StreamId,
@@ -95,8 +104,8 @@ pub(crate) struct Outgoing {
     pub(crate) owes_continue: bool,
     /// It stands in the scheduler.
     pub(crate) scheduled: bool,
-    /// The driver was told that there is no capacity.
-    pub(crate) starved: bool,
+    /// What the driver was told that there is no room for.
+    pub(crate) starved: Option<Starved>,
     /// Octets written so far.
     pub(crate) written: u64,
     /// Since when, and from how many octets, progress is measured.
@@ -135,7 +144,7 @@ impl Stream {
                 tunnel: false,
                 owes_continue: false,
                 scheduled: false,
-                starved: false,
+                starved: None,
                 written: 0,
                 mark: None,
                 position: 0,
@@ -155,7 +164,9 @@ impl Stream {
 
     /// Whether there is something that the peer's windows hold back.
     pub(crate) fn waits_to_send(&self) -> bool {
-        !self.reset && self.sending != Sending::Done && (!self.send.queue.is_empty() || self.send.starved)
+        !self.reset
+            && self.sending != Sending::Done
+            && (!self.send.queue.is_empty() || self.send.starved.is_some())
     }
 }
 

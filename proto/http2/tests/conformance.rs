@@ -349,7 +349,7 @@ fn settings_ping_goaway() {
         ("6.5.2 MAX_FRAME_SIZE above", vec![settings(&[(5, 16_777_216)])], connection(PROTOCOL)),
         ("6.5.2 an unknown setting", vec![settings(&[(0xff, 1)])], Alive),
         ("8441 ENABLE_CONNECT_PROTOCOL", vec![settings(&[(8, 2)])], connection(PROTOCOL)),
-        ("8441 ENABLE_CONNECT_PROTOCOL taken back", vec![settings(&[(8, 1), (8, 0)])], connection(PROTOCOL)),
+        ("8441 ENABLE_CONNECT_PROTOCOL taken back by a client", vec![settings(&[(8, 1), (8, 0)])], Alive),
         ("9218 NO_RFC7540_PRIORITIES", vec![settings(&[(9, 2)])], connection(PROTOCOL)),
         ("6.7 PING ACK", vec![frame(PING, ACK, 0, b"invalid!")], Alive),
         ("6.7 PING on a stream", vec![frame(PING, 0, 1, &[0; 8])], connection(PROTOCOL)),

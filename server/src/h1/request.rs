@@ -219,6 +219,10 @@ fn upgrade_to_http2<IO, S>(
         let mut values = request.headers().get_all(field).iter().filter_map(|value| value.to_str().ok());
         values.any(|value| value.split(',').any(|item| item.trim().eq_ignore_ascii_case(token)))
     };
+    // Who asks for a tunnel, or for the end of the connection, does not mean this.
+    if *request.method() == Method::CONNECT || names(CONNECTION, "close") {
+        return None;
+    }
     if !names(UPGRADE, "h2c") || !names(CONNECTION, "http2-settings") {
         return None;
     }

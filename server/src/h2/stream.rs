@@ -81,7 +81,7 @@ impl Berth {
                     }
                 }
             }
-            while exchange.is_answering() && machine.capacity(stream) > 0 {
+            while exchange.is_answering() && machine.takes_piece(stream) {
                 let Poll::Ready(piece) = exchange.as_mut().poll_piece(&mut cx) else { break };
                 moved = true;
                 self.send_piece(piece, exchange.as_mut(), machine, stream);

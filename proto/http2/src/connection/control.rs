@@ -41,9 +41,7 @@ impl Connection {
             Some(stream) if !stream.reset => {}
             other => {
                 let known = other.is_some();
-                if !known
-                    && matches!(self.streams.absent(id, self.is_local(id)), Absent::Idle | Absent::Skipped)
-                {
+                if !known && self.streams.absent(id, self.is_local(id)) == Absent::Idle {
                     return Err(Violation::IdleStream.into());
                 }
                 // It crossed an end or a reset of ours: allowed for a while, and ignored (RFC 9113 §5.1).
@@ -161,7 +159,7 @@ impl Connection {
         let Some(entry) = self.streams.get_mut(stream) else { return };
         entry.finished = true;
         entry.recv.wanted = false;
-        entry.send.starved = false;
+        entry.send.starved = None;
         if !entry.is_closed() {
             match (self.role, entry.sending, entry.receiving) {
                 (Role::Server, Sending::Head | Sending::Body, _) => {
@@ -235,7 +233,7 @@ impl Connection {
             .window
             .change(increment.into())
             .map_err(|_| Fault::Stream(id, StreamError::FlowControl))?;
-        self.capacity_changed |= stream.send.starved;
+        self.capacity_changed |= stream.send.starved.is_some();
         self.schedule(id);
         Ok(None)
     }
@@ -243,9 +241,9 @@ impl Connection {
     /// It may cross the end of its stream, and is ignored then (RFC 9113 §5.1).
     fn late_window_update(&mut self, id: StreamId, increment: u32) -> Result<Option<Event>, Fault> {
         match self.streams.absent(id, self.is_local(id)) {
-            Absent::Idle | Absent::Skipped => Err(Violation::IdleStream.into()),
+            Absent::Idle => Err(Violation::IdleStream.into()),
             _ if increment == 0 => Err(malformed(id, Malformed::ZeroIncrement)),
-            Absent::Ended | Absent::Reset(_) => {
+            Absent::Ended | Absent::Skipped | Absent::Reset(_) => {
                 self.streams
                     .late_update(id, increment)
                     .map_err(|_| Fault::Stream(id, StreamError::FlowControl))?;
@@ -270,15 +268,22 @@ impl Connection {
         Ok(None)
     }
 
-    /// A new priority for a request (RFC 9218 §7.1). One that has not come yet keeps the priority of its head.
+    /// A new priority for a request, which may not have come yet (RFC 9218 §7.1).
     pub(super) fn receive_priority_update(&mut self, payload: &[u8]) -> Result<Option<Event>, Fault> {
         self.spend_control(1)?;
         let id = StreamId(frame::number(payload, 0).ok_or(Violation::FrameLength)? & MAX_31);
         if self.role == Role::Client || !id.is_client() {
             return Err(Violation::BadPriorityUpdate.into());
         }
+        let priority = Priority::default().merge(payload.get(4..).unwrap_or_default());
         if let Some(stream) = self.streams.get_mut(id) {
-            stream.priority = Priority::default().merge(payload.get(4..).unwrap_or_default());
+            let before = std::mem::replace(&mut stream.priority, priority);
+            if stream.send.scheduled && before.urgency != priority.urgency {
+                self.scheduler.remove(id, before);
+                self.scheduler.push(id, priority);
+            }
+        } else if self.streams.absent(id, false) == Absent::Idle {
+            self.scheduler.announce(id, priority);
         }
         Ok(None)
     }

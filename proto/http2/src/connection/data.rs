@@ -18,6 +18,7 @@ impl Connection {
         let id = head.stream;
         // Padding counts (RFC 9113 §6.9.1).
         self.recv_window.receive(head.length).map_err(|_| Violation::WindowExceeded)?;
+        self.relieve_connection();
         if self.streams.get(id).is_none_or(|stream| stream.reset) {
             return self.late_data(id, head.length);
         }
@@ -41,8 +42,9 @@ impl Connection {
     fn late_data(&mut self, id: StreamId, length: u32) -> Result<Option<Event>, Fault> {
         self.release_connection(length);
         match self.streams.absent(id, self.is_local(id)) {
-            Absent::Idle | Absent::Skipped => Err(Violation::IdleStream.into()),
-            Absent::Ended => Err(Violation::ClosedStream.into()),
+            Absent::Idle => Err(Violation::IdleStream.into()),
+            // What was passed over is closed (RFC 9113 §5.1.1).
+            Absent::Ended | Absent::Skipped => Err(Violation::ClosedStream.into()),
             Absent::Reset(ClosedBy::Peer) => Err(Fault::Stream(id, StreamError::Closed)),
             Absent::Reset(ClosedBy::Us) => {
                 if length < SMALL_DATA as u32 {
@@ -175,15 +177,35 @@ impl Connection {
             return;
         }
         let released = stream.recv.window.release(octets);
+        let (now, round_trip) = (self.now, self.timing.round_trip());
+        let limits = stream.recv.window.limits(now, round_trip);
+        let room = if limits { self.room_for_streams() } else { 0 };
+        let Some(stream) = self.streams.get_mut(id) else { return };
         // No update for a body that has ended, nor for one that nobody wants any more.
         let drain = self.config.limits.drain;
         let wanted = stream.receiving != Receiving::Done
             && !stream.reset
             && stream.recv.discarded.is_none_or(|discarded| discarded <= drain);
-        if wanted && let Some(increment) = stream.recv.window.update(self.now, self.timing.round_trip()) {
+        if wanted && let Some(increment) = stream.recv.window.update(now, round_trip, room) {
             self.out.frames(|out| frame::put_window_update(out, id, increment));
         }
         self.release_connection(released);
+    }
+
+    /// What streams hold that nobody reads must not keep the others from sending: when it leaves less than a stream's first
+    /// window of the connection's, that one grows (RFC 9113 §5.2.2).
+    fn relieve_connection(&mut self) {
+        if let Some(increment) = self.recv_window.relieve(self.config.windows.stream) {
+            self.out.frames(|out| frame::put_window_update(out, StreamId::CONNECTION, increment));
+        }
+    }
+
+    /// By how much the windows of streams may still grow: together they stay below what the connection's can become, so
+    /// that [`relieve_connection`](Self::relieve_connection) is always enough.
+    fn room_for_streams(&self) -> u32 {
+        let granted: u64 = self.streams.iter().map(|stream| u64::from(stream.recv.window.target())).sum();
+        let most = u64::from(self.config.windows.connection_max);
+        u32::try_from(most.saturating_sub(granted)).unwrap_or(u32::MAX)
     }
 
     /// Gives octets back to the connection's window.
@@ -191,7 +213,7 @@ impl Connection {
         self.recv_window.release(octets);
         let round_trip = self.timing.round_trip();
         if self.closed.is_none()
-            && let Some(increment) = self.recv_window.update(self.now, round_trip)
+            && let Some(increment) = self.recv_window.update(self.now, round_trip, u32::MAX)
         {
             self.out.frames(|out| frame::put_window_update(out, StreamId::CONNECTION, increment));
         }

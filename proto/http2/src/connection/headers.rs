@@ -142,20 +142,25 @@ impl Connection {
         let head = self.request_head(block)?;
         if self.going.sent_last.is_some_and(|last| id.get() > last) {
             // Beyond our GOAWAY: the client knows that it will not be answered (RFC 9113 §6.8).
+            self.spend_control(1)?;
             self.streams.note_reset(id, ClosedBy::Us);
             return Ok(None);
         }
         if self.remote_active >= self.config.limits.concurrent_streams {
-            return Err(Fault::Stream(id, StreamError::Refused));
+            // Not a reset that costs work, and before our settings have arrived no fault: a control token, not one of
+            // those for resets.
+            self.spend_control(1)?;
+            self.reset_stream(id, StreamError::Refused.reason());
+            return Ok(None);
         }
         if opening.self_dependency {
             return Err(malformed(id, Malformed::SelfDependency));
         }
         let head = match head {
             Ok(head) => head,
-            Err(Refusal::TooLarge) => {
+            Err(Refusal::TooLarge(status)) => {
                 self.spend_reset()?;
-                self.answer_unopened(id, StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE, opening.end_stream);
+                self.answer_unopened(id, status, opening.end_stream);
                 return Ok(None);
             }
             Err(Refusal::Malformed(Malformed::HostMismatch)) => {
@@ -192,7 +197,12 @@ impl Connection {
         let before = self.decoder.version();
         let section = self.decode(block)?;
         if section.is_over() {
-            return Ok(Err(Refusal::TooLarge));
+            let long = section.has_long_target();
+            return Ok(Err(Refusal::TooLarge(if long {
+                StatusCode::URI_TOO_LONG
+            } else {
+                StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE
+            })));
         }
         let head = section.into_request(self.config.connect_protocol).map_err(Refusal::Malformed);
         if let Ok(head) = &head
@@ -208,7 +218,8 @@ impl Connection {
     pub(super) fn open_remote(&mut self, id: StreamId, head: RequestHead, end_stream: bool) -> Event {
         let receiving = if end_stream { Receiving::Done } else { Receiving::Body };
         let mut stream = self.new_stream(id, receiving);
-        stream.priority = head.priority.unwrap_or_default();
+        let announced = self.scheduler.take_announced(id);
+        stream.priority = announced.or(head.priority).unwrap_or_default();
         stream.recv.expected = head.content_length;
         stream.send.head_request = head.method == http::Method::HEAD;
         stream.send.tunnel = head.method == http::Method::CONNECT;
@@ -302,7 +313,8 @@ impl Connection {
 
 /// Why a request head is not given to the application.
 enum Refusal {
-    TooLarge,
+    /// To be answered with this.
+    TooLarge(StatusCode),
     Malformed(Malformed),
 }
 

@@ -3,7 +3,7 @@
 use crate::connection::Connection;
 use crate::event::Event;
 use crate::frame::{self, Kind, StreamId, flag};
-use crate::stream::{Sending, Stream};
+use crate::stream::{Sending, Starved, Stream};
 
 /// Output that is cut ahead of the transport. More would be in the way of a more urgent stream; less would cost writes.
 const WRITE_AHEAD: usize = 64 * 1024;
@@ -85,7 +85,7 @@ impl Connection {
     pub(super) fn sent_end(&mut self, id: StreamId) {
         if let Some(stream) = self.streams.get_mut(id) {
             stream.sending = Sending::Done;
-            stream.send.starved = false;
+            stream.send.starved = None;
         }
         self.half_done(id);
         self.stop_upload(id);
@@ -98,16 +98,39 @@ impl Connection {
     pub fn capacity(&mut self, stream: StreamId) -> usize {
         let Some(entry) = self.streams.get(stream) else { return 0 };
         let capacity = self.capacity_of(entry);
-        if capacity == 0
-            && let Some(entry) = self.streams.get_mut(stream)
-            && !entry.send.starved
-            && entry.sending == Sending::Body
-            && !entry.reset
-        {
-            entry.send.starved = true;
-            self.starved.push(stream);
+        if capacity == 0 {
+            self.starve(stream, Starved::Capacity);
         }
         capacity
+    }
+
+    /// Whether the application may give the next piece of the body of `stream`: while there is capacity, and when nothing
+    /// waits and the piece may be the end, which no window holds back (RFC 9113 §6.9). When not, an event tells when it is.
+    pub fn takes_piece(&mut self, stream: StreamId) -> bool {
+        let Some(entry) = self.streams.get(stream) else { return false };
+        let takes = self.is_fed(entry, Starved::Piece);
+        if !takes {
+            self.starve(stream, Starved::Piece);
+        }
+        takes
+    }
+
+    fn starve(&mut self, stream: StreamId, starved: Starved) {
+        if let Some(entry) = self.streams.get_mut(stream)
+            && entry.sending == Sending::Body
+            && !entry.reset
+            && entry.send.starved.replace(starved).is_none()
+        {
+            self.starved.push(stream);
+        }
+    }
+
+    fn is_fed(&self, stream: &Stream, starved: Starved) -> bool {
+        let ended = stream.reset || stream.sending != Sending::Body;
+        // While the head promises more, the next piece is not the end, and only windows let it go.
+        let at_end = stream.send.promised.is_none_or(|left| left == 0);
+        let free = starved == Starved::Piece && at_end && stream.send.queue.is_empty();
+        !ended && (free || self.capacity_of(stream) > 0)
     }
 
     fn capacity_of(&self, stream: &Stream) -> usize {
@@ -125,17 +148,18 @@ impl Connection {
         }
         let mut place = 0;
         while let Some(&id) = self.starved.get(place) {
-            let waits = self.streams.get(id).is_some_and(|stream| stream.send.starved && !stream.reset);
-            let ready = waits && self.streams.get(id).is_some_and(|stream| self.capacity_of(stream) > 0);
-            if waits && !ready {
+            let stream = self.streams.get(id).filter(|stream| !stream.reset);
+            let ready =
+                stream.and_then(|stream| Some(self.is_fed(stream, stream.send.starved?))).unwrap_or(true);
+            if !ready {
                 place += 1;
                 continue;
             }
             self.starved.swap_remove(place);
-            if let Some(stream) = self.streams.get_mut(id) {
-                stream.send.starved = false;
-            }
-            if ready {
+            if let Some(stream) = self.streams.get_mut(id)
+                && stream.send.starved.take().is_some()
+                && !stream.reset
+            {
                 return Some(Event::Capacity { stream: id });
             }
         }

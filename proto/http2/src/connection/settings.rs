@@ -166,9 +166,10 @@ impl Connection {
                 }
                 self.peer.max_frame_size = value;
             }
-            // It may not be taken back (RFC 8441 §3).
+            // A server may not take it back; from a client it says nothing (RFC 8441 §3).
             setting::ENABLE_CONNECT_PROTOCOL => {
-                if value > 1 || (value == 0 && self.peer.connect_protocol) {
+                let taken_back = value == 0 && self.peer.connect_protocol;
+                if value > 1 || (taken_back && self.role == Role::Client) {
                     return Err(Violation::BadSetting.into());
                 }
                 self.peer.connect_protocol = value == 1;

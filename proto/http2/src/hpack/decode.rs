@@ -225,7 +225,11 @@ impl Name {
         if name.first() == Some(&b':') {
             return Pseudo::from_name(name).map_or(Name::Malformed(name.len()), Name::Pseudo);
         }
-        HeaderName::from_lowercase(name).map_or(Name::Malformed(name.len()), Name::Field)
+        match HeaderName::from_lowercase(name) {
+            // The type takes a quotation mark, which no token has (RFC 9110 §5.6.2).
+            Ok(field) if !name.contains(&b'"') => Name::Field(field),
+            _ => Name::Malformed(name.len()),
+        }
     }
 }
 
