@@ -208,15 +208,16 @@ mod tests {
         let mut fleet = Fleet::new();
         let berth = fleet.take(|| ());
         let bell = fleet.get(berth).unwrap().1.waker().clone();
-        for turn in 1..=3 {
+        for _ in 0..3 {
             fleet.begin_turn();
             bell.wake_by_ref();
             for _ in 0..RINGS_PER_TURN {
                 assert_eq!(fleet.rung(&cx), Some(berth));
                 bell.wake_by_ref();
             }
+            let before = count.0.load(Ordering::SeqCst);
             assert_eq!(fleet.rung(&cx), None);
-            assert_eq!(count.0.load(Ordering::SeqCst), turn, "the connection is told to come back");
+            assert_eq!(count.0.load(Ordering::SeqCst), before + 1, "the connection is told to come back");
         }
         fleet.begin_turn();
         assert_eq!(fleet.rung(&cx), Some(berth), "what was left over is named without ringing again");
