@@ -53,7 +53,7 @@ impl Connection {
         let served = self
             .streams
             .get(id)
-            .is_some_and(|s| s.sending == Sending::Done || s.finished && s.send.written > u64::MAX - 1);
+            .is_some_and(|s| s.sending == Sending::Done || s.finished || s.send.written > 0);
         self.streams.note_reset(id, ClosedBy::Peer);
         let event = self.end_by_reset(id).then(|| {
             let refused = self.role == Role::Client && reason == Reason::RefusedStream;
