@@ -4,7 +4,7 @@ use std::io::{self, IoSlice};
 use std::task::{Context, Poll};
 
 use bytes::BytesMut;
-use hyperman_transport::{ArmReadiness, ByteStream, FileRegion, Socket};
+use hyperman_transport::{ArmReadiness, ByteStream, FileRegion, HangUp, Socket};
 
 #[cfg(feature = "tls")]
 use hyperman_transport::tls::{TlsStream, is_truncated};
@@ -75,11 +75,11 @@ impl<S: ArmReadiness> ByteStream for Wire<S> {
         }
     }
 
-    fn is_broken(&self) -> bool {
+    fn hang_up(&self) -> HangUp {
         match self {
-            Wire::Plain(socket) => socket.is_broken(),
+            Wire::Plain(socket) => socket.hang_up(),
             #[cfg(feature = "tls")]
-            Wire::Tls(tls) => tls.is_broken(),
+            Wire::Tls(tls) => tls.hang_up(),
         }
     }
 

@@ -26,4 +26,4 @@ pub mod tls;
 pub use connect::{Connect, connect_tcp, connect_unix};
 pub use listen::{Accepted, ListenOptions, Listener};
 pub use readiness::{ArmReadiness, Interest, Runtime, Spawn, Timer};
-pub use stream::{ByteStream, FileRegion, PeerAddr, Socket};
+pub use stream::{ByteStream, FileRegion, HangUp, PeerAddr, Socket};

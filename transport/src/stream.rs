@@ -55,10 +55,10 @@ pub trait ByteStream: Unpin {
     /// sent by then is lost. Nothing may be sent any more. Where the transport has no resets, nothing changes.
     fn reset_on_close(&mut self) {}
 
-    /// Whether the connection is known to be over in both directions, as after a reset, whatever is still there to be
-    /// read. Looks, and does not wait; a stream that cannot look says no.
-    fn is_broken(&self) -> bool {
-        false
+    /// What is known of the end of the connection, whatever is still there to be read before it. Looks, and does not wait;
+    /// a stream that cannot look knows nothing.
+    fn hang_up(&self) -> HangUp {
+        HangUp::None
     }
 
     /// How many of the bytes that were sent the peer's system has not taken yet; `None` where nobody can tell. A peer that
@@ -85,6 +85,24 @@ pub trait ByteStream: Unpin {
         let _ = (cx, region);
         Poll::Ready(Err(io::ErrorKind::Unsupported.into()))
     }
+}
+
+/// What `poll` reports once the peer has ended its direction; not every system can say that.
+#[cfg(target_os = "linux")]
+const PEER_FINISHED: PollFlags = PollFlags::RDHUP;
+/// What `poll` reports once the peer has ended its direction; not every system can say that.
+#[cfg(not(target_os = "linux"))]
+const PEER_FINISHED: PollFlags = PollFlags::empty();
+
+/// How far a connection is over; see [`ByteStream::hang_up`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HangUp {
+    /// Not at all, as far as is known.
+    None,
+    /// The peer has ended its direction: what it has sent until then can be read, and perhaps it still reads.
+    Peer,
+    /// Both directions, as after a reset.
+    Both,
 }
 
 /// A part of an open file that is to be sent.
@@ -190,11 +208,15 @@ impl<S: ArmReadiness> ByteStream for Socket<S> {
         let _ = rustix::net::sockopt::set_socket_linger(&self.source, Some(std::time::Duration::ZERO));
     }
 
-    fn is_broken(&self) -> bool {
-        // What is not asked for but reported is an error or a hang-up of both directions.
-        let mut socket = [PollFd::new(&self.source, PollFlags::empty())];
-        let looked = rustix::event::poll(&mut socket, Some(&Timespec::default()));
-        looked.is_ok_and(|found| found > 0)
+    fn hang_up(&self) -> HangUp {
+        let [socket] = &mut [PollFd::new(&self.source, PEER_FINISHED)];
+        let looked = rustix::event::poll(std::slice::from_mut(socket), Some(&Timespec::default()));
+        match looked {
+            Ok(0) | Err(_) => HangUp::None,
+            // What is not asked for but reported is an error or a hang-up of both directions.
+            Ok(_) if socket.revents().difference(PEER_FINISHED).is_empty() => HangUp::Peer,
+            Ok(_) => HangUp::Both,
+        }
     }
 
     fn unacknowledged(&self) -> Option<u64> {

@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 
 use bytes::BytesMut;
 use hyperman_http1::{CloseReason, Server, Timeout};
-use hyperman_transport::ByteStream;
+use hyperman_transport::{ByteStream, HangUp};
 use pin_project_lite::pin_project;
 
 use crate::body;
@@ -435,7 +435,8 @@ where
         ends: &mut Ends<IO, S>,
         cx: &mut Context<'_>,
     ) -> Step {
-        if self.reading_rests() && ends.stream.is_broken() {
+        let hang_up = if self.reading_rests() { ends.stream.hang_up() } else { HangUp::None };
+        if hang_up == HangUp::Both {
             return Step::Done;
         }
         let this = self.project();
@@ -443,7 +444,8 @@ where
         // the application is at work for nobody.
         let app_works =
             this.exchange.awaits_answer() || (this.exchange.is_answering() && !*this.write_blocked);
-        if *this.read_ended && app_works && !ends.settings.config.half_close {
+        let ended = *this.read_ended || hang_up == HangUp::Peer;
+        if ended && app_works && !ends.settings.config.half_close {
             return Step::Done;
         }
         if let Some(upload) = this.upload {

@@ -28,7 +28,8 @@ hyperman_tests::cases! {
         a_peer_that_stops_reading_is_reset_where_the_end_is_the_length
         a_handler_dropped_for_a_half_closed_peer_leaves_no_whole_answer
         what_ends_with_the_connection_ends_well_when_it_is_whole
-        no_100_is_sent_to_who_has_not_waited_for_it;
+        no_100_is_sent_to_who_has_not_waited_for_it
+        the_end_of_an_upload_is_noticed_while_reading_rests;
 }
 
 /// `first`, then what `then` says.
@@ -211,5 +212,28 @@ fn a_reset_is_noticed_while_reading_rests(on: Carrier) {
         assert_eq!(told.recv_timeout(SOON), Ok("dropped"));
         // It is 50 ms on a machine that has nothing else to do.
         assert!(gone.elapsed() < Duration::from_secs(1), "{:?}", gone.elapsed());
+    });
+}
+
+fn the_end_of_an_upload_is_noticed_while_reading_rests(on: Carrier) {
+    let (tell, told) = mpsc::channel();
+    let service = move |_| {
+        service_fn(move |request: Request<Body>| {
+            let tell = tell.clone();
+            async move {
+                let _told = Told(tell.clone(), "dropped");
+                let _body = request.into_body();
+                let _ = tell.send("called");
+                pending::<Result<Response<Text>, Infallible>>().await
+            }
+        })
+    };
+    with_server!(on, service, Config::default(), |address, _: &Shutdown| {
+        let mut peer = Peer::connect(on, address);
+        peer.send("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 1000000\r\n\r\n");
+        assert_eq!(told.recv_timeout(SOON), Ok("called"));
+        // More than is read for a handler that reads nothing, less than the kernel holds.
+        peer.send(vec![b'x'; 160_000]).finish();
+        assert_eq!(told.recv_timeout(SOON), Ok("dropped"));
     });
 }

@@ -16,7 +16,7 @@ use super::info::TlsInfo;
 use super::server::Hosts;
 use super::storage::{self, BATCH, Outgoing, RECORD};
 use crate::loan;
-use crate::stream::ByteStream;
+use crate::stream::{ByteStream, HangUp};
 
 /// The longest record on the wire: head, 2^14 plaintext bytes, and what encryption may add (RFC 5246 §6.2.3).
 pub(super) const LONGEST_RECORD: usize = 5 + RECORD + 2048;
@@ -374,8 +374,8 @@ impl<T: ByteStream> ByteStream for TlsStream<T> {
         self.inner.reset_on_close();
     }
 
-    fn is_broken(&self) -> bool {
-        self.inner.is_broken()
+    fn hang_up(&self) -> HangUp {
+        self.inner.hang_up()
     }
 
     fn unacknowledged(&self) -> Option<u64> {
