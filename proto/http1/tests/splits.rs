@@ -126,3 +126,43 @@ proptest! {
         prop_assert_eq!(whole, client_log(&config, &Method::GET, &cut(message.as_bytes(), &places), eof));
     }
 }
+
+/// A first line that is none is judged in the same way where what follows it is known.
+#[test]
+fn an_odd_line_before_a_known_block() {
+    let good = "GET / HTTP/1.1\r\nHost: a\r\n\r\n";
+    for line in [
+        "",
+        "\r",
+        "\n",
+        " ",
+        "\x01 / HTTP/2.0",
+        "\x01h\x01 OPTIONS * HTTP/1.1",
+        "@ / HTTP/1.1",
+        "{ / HTTP/9.9",
+        "GET",
+        "GET / HTTP/2.0",
+        "PRI * HTTP/2.0",
+        "G\0T / HTTP/1.1",
+        "GET  / HTTP/1.1",
+        " GET / HTTP/1.1",
+        "\tGET / HTTP/1.1",
+        "GET / HTTP/1.1 ",
+        "GET / HTTP/1.1\r",
+        "GET /\x7f HTTP/1.1",
+        "GET / HTTP/1.1\nX: y",
+        "a b c",
+        "GET b HTTP/1.1",
+        "CONNECT / HTTP/1.1",
+        "GET http:// HTTP/1.1",
+        ": / HTTP/1.1",
+    ] {
+        let stream = format!("{good}{good}{good}{line}\r\nHost: a\r\n\r\n{good}");
+        let expected = server_log(&Limits::default(), &[stream.as_bytes()], false, &mut None);
+        let mut loan = Some(Loan { heads: Some(Box::new(HeadCache::new(9))), ..Loan::default() });
+        for pieces in cuts(stream.as_bytes()) {
+            let log = server_log(&Limits::default(), &pieces, false, &mut loan);
+            assert_eq!(log, expected, "{line:?} in {} pieces", pieces.len());
+        }
+    }
+}
