@@ -510,6 +510,32 @@ fn a_write_that_moved_elsewhere_is_not_stalled() {
 }
 
 #[test]
+fn what_a_layer_below_holds_waits_to_be_written() {
+    let start = Instant::now();
+    for request in
+        ["GET / HTTP/1.1\r\nHost: a\r\n\r\n", "GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n"]
+    {
+        let mut machine = Server::new(Arc::new(ServerConfig::default()), start);
+        server_input(&mut machine, request.as_bytes());
+        assert!(matches!(machine.next_event(), Ok(Some(ServerEvent::Request { .. }))));
+        machine.send_full(StatusCode::OK, &HeaderMap::new(), Bytes::from_static(b"abc")).unwrap();
+        server_output(&mut machine);
+        machine.handle_timeout(start + seconds(1));
+        machine.set_unflushed(true);
+        assert_eq!(machine.poll_timeout(), Some((start + seconds(61), Timeout::WriteStall)), "{request:?}");
+        machine.handle_timeout(start + seconds(61));
+        assert_eq!(machine.next_event().unwrap_err(), Error::Timeout(Timeout::WriteStall));
+        assert!(machine.is_cut_short(), "nobody waits for what is left");
+
+        let mut machine = Server::new(Arc::new(ServerConfig::default()), start);
+        machine.set_unflushed(true);
+        machine.handle_timeout(start + seconds(5));
+        machine.set_unflushed(false);
+        assert_eq!(machine.poll_timeout(), Some((start + seconds(65), Timeout::Idle)));
+    }
+}
+
+#[test]
 fn only_a_body_that_ends_with_the_connection_can_be_cut_short() {
     let request = "GET / HTTP/1.0\r\n\r\n";
     for (request, size, cut) in [

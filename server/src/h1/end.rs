@@ -36,7 +36,11 @@ where
             return Step::Done;
         }
         match ends.stream.poll_close_write(cx) {
-            Poll::Pending => Step::Stalled,
+            Poll::Pending => {
+                // The word of TLS that it is over.
+                this.machine.set_unflushed(true);
+                Step::Stalled
+            }
             Poll::Ready(Ok(())) if this.machine.needs_linger() && !*this.read_ended => {
                 *this.phase = Phase::Lingering;
                 Step::Moved

@@ -227,7 +227,7 @@ where
         if let Some(upload) = this.upload {
             upload.unwatch();
         }
-        if this.machine.has_transmit() {
+        if *this.unflushed || this.machine.has_transmit() {
             self.as_mut().credit_slow_reader(ends, now);
         }
         loop {
@@ -349,10 +349,7 @@ where
             match sent {
                 Poll::Pending => {
                     *this.write_blocked = true;
-                    let extras = this.extras.get_or_insert_default();
-                    if extras.unacknowledged.is_none() {
-                        extras.unacknowledged = ends.stream.unacknowledged();
-                    }
+                    note_unacknowledged(this.extras, &ends.stream);
                     break;
                 }
                 // The peer is gone, or the file is: nothing that is left could be finished.
@@ -374,6 +371,10 @@ where
             Poll::Ready(Err(_)) => Step::Done,
             flushed => {
                 *this.unflushed = flushed.is_pending();
+                this.machine.set_unflushed(*this.unflushed);
+                if *this.unflushed {
+                    note_unacknowledged(this.extras, &ends.stream);
+                }
                 step
             }
         }
@@ -455,5 +456,14 @@ where
             }
         }
         Step::Stalled
+    }
+}
+
+/// There is no more room to write: remembers what the peer had not taken by then.
+#[cold]
+fn note_unacknowledged<IO: ByteStream>(extras: &mut Option<Box<Extras>>, stream: &IO) {
+    let extras = extras.get_or_insert_default();
+    if extras.unacknowledged.is_none() {
+        extras.unacknowledged = stream.unacknowledged();
     }
 }

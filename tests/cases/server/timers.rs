@@ -24,7 +24,8 @@ hyperman_tests::cases! {
     ONE:
         a_late_first_byte_has_the_whole_time_of_a_head
         a_slow_reader_gets_everything
-        who_sends_on_after_a_refusal_is_let_go;
+        who_sends_on_after_a_refusal_is_let_go
+        who_takes_nothing_leaves_its_place;
 }
 
 fn a_late_first_byte_has_the_whole_time_of_a_head(on: Carrier) {
@@ -146,5 +147,30 @@ fn a_peer_that_takes_nothing_is_cut_off(on: Carrier) {
         let mut caller = Caller::connect(on, address);
         caller.get("/").answer_head();
         assert_eq!(told.recv_timeout(SOON), Ok("dropped"));
+    });
+}
+
+/// Its connection is over, with whatever a layer of TLS still holds for it, and not only its handler.
+fn who_takes_nothing_leaves_its_place(on: Carrier) {
+    let service = |_| {
+        service_fn(|request: Request<Body>| async move {
+            let left = if request.uri().path() == "/large" { 1_000 } else { 1 };
+            Ok::<_, Infallible>(Response::new(Pieces { left, made: Arc::default() }))
+        })
+    };
+    let mut config = Config { connections: 1, ..Config::default() };
+    config.timeouts.write_stall = Duration::from_millis(200);
+    with_server!(on, service, config, |address, _: &Shutdown| {
+        for connection in ["close", "keep-alive"] {
+            let mut slow = Peer::connect(on, address);
+            slow.send(format!("GET /large HTTP/1.1\r\nHost: a\r\nConnection: {connection}\r\n\r\n"));
+            slow.answer_head();
+            let mut next = Peer::connect(on, address);
+            next.send("GET /small HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
+            assert_eq!(next.answer().body.len(), 65_536);
+            next.expect_end();
+            slow.rest();
+            assert!(slow.was_reset());
+        }
     });
 }

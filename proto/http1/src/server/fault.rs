@@ -86,7 +86,7 @@ impl Server {
         error
     }
 
-    fn remember(&mut self, error: Error, line: Option<Box<[u8]>>) {
+    pub(super) fn remember(&mut self, error: Error, line: Option<Box<[u8]>>) {
         let after = self.now.saturating_duration_since(self.since);
         self.fault = Some(Box::new(Fault { error, line, after }));
     }

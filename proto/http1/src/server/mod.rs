@@ -22,7 +22,7 @@ use http::{HeaderMap, Request};
 use crate::body::{Reading, Writing};
 use crate::cache::{HeadCache, Remembered};
 use crate::config::ServerConfig;
-use crate::error::CloseReason;
+use crate::error::{CloseReason, Error, Timeout};
 use crate::framing::{AnsweredMethod, BodyLength};
 use crate::loan::{self, Loan};
 use crate::queue::Queue;
@@ -96,6 +96,8 @@ pub struct Server {
     linger: bool,
     /// The end of the connection is the end of the current answer's body.
     until_close: bool,
+    /// Bytes that the driver has taken are still on this side.
+    unflushed: bool,
 }
 
 /// Where reading stands.
@@ -178,6 +180,7 @@ impl Server {
             discard: 0,
             linger: false,
             until_close: false,
+            unflushed: false,
         }
     }
 
@@ -278,6 +281,19 @@ impl Server {
         }
     }
 
+    /// Says whether bytes that were [`transmitted`](Self::transmitted) still wait in a layer below, such as TLS. They count
+    /// as waiting to be written.
+    #[inline]
+    pub fn set_unflushed(&mut self, unflushed: bool) {
+        if self.unflushed != unflushed {
+            self.unflushed = unflushed;
+            self.moved = self.now;
+            if self.closed.is_some() || self.read.is_empty() {
+                self.since = self.now;
+            }
+        }
+    }
+
     /// The peer has taken bytes that were written earlier, although there was no room to write more: the write-stall timer
     /// counts from here.
     pub fn write_moved(&mut self) {
@@ -338,11 +354,21 @@ impl Server {
         self.linger
     }
 
-    /// Whether an orderly end of the connection would now be taken for the end of an answer that is not all there: its
-    /// body ends with the connection (RFC 9112 §8). Close in a way that shows, as by a reset, and without a TLS
-    /// `close_notify`.
+    /// Whether to close in a way that shows, as by a reset, and without a TLS `close_notify`: an orderly end would be taken
+    /// for the end of an answer that is not all there, where its body ends with the connection (RFC 9112 §8); and who has
+    /// taken nothing for too long would only hold what is left in the kernel.
     pub fn is_cut_short(&self) -> bool {
-        self.until_close && (matches!(self.answer, Answer::Body(_)) || self.has_transmit())
+        let all_there = !matches!(self.answer, Answer::Body(_)) && !self.waits_to_write();
+        self.until_close && !all_there || self.is_stalled()
+    }
+
+    /// Whether the peer has taken nothing for too long.
+    fn is_stalled(&self) -> bool {
+        matches!(self.fault.as_deref(), Some(Fault { error: Error::Timeout(Timeout::WriteStall), .. }))
+    }
+
+    fn waits_to_write(&self) -> bool {
+        !self.queue.is_empty() || self.unflushed
     }
 
     /// After a switch of protocols and once all of our bytes are written: the bytes that were already read past the

@@ -72,6 +72,7 @@ impl Server {
             // The last bytes are not taken: there is nothing left to wait for.
             Some(timeout) => {
                 self.linger = false;
+                self.remember(Error::Timeout(timeout), None);
                 return Err(Error::Timeout(timeout));
             }
             None => {}

@@ -26,7 +26,7 @@ impl Server {
     #[inline]
     pub fn poll_timeout(&self) -> Option<(Instant, Timeout)> {
         let timeouts = &self.config.timeouts;
-        let waits_to_write = !self.queue.is_empty();
+        let waits_to_write = self.waits_to_write();
         let reading = if self.closed.is_some() {
             (self.linger && !waits_to_write).then(|| {
                 let quiet = self.since + timeouts.linger;
