@@ -25,7 +25,8 @@ use crate::pool::Key;
 use crate::request::Parts;
 use crate::transaction::Transaction;
 
-/// How often a request is made again, 3 times: a server that refuses more is not going to take it.
+/// How often a request is made again, 3 times: a server that refuses more is not going to take it. A connection that ends
+/// after it has served others does not count.
 const AGAIN: u32 = 3;
 
 /// What a request goes over.
@@ -106,10 +107,13 @@ impl<R: Runtime> Call<R> {
             }
             let stale = failure.lost && reused.0 && self.is_idempotent();
             let unprocessed = !failure.processed && (failure.refused != Refused::No || failure.lost);
-            if !(stale || unprocessed) || self.parts.body.is_used_up() || again == AGAIN {
+            if !(stale || unprocessed)
+                || self.parts.body.is_used_up()
+                || again > AGAIN.saturating_sub(u32::from(!failure.in_turn))
+            {
                 return Err(Error::new(failure.kind).maybe_processed(failure.processed));
             }
-            again += 1;
+            again += u32::from(!failure.in_turn);
             self.notify(Notice::Retry);
         }
     }

@@ -16,12 +16,15 @@ pub(crate) struct Failure {
     pub(crate) refused: Refused,
     /// Whether the connection was lost, without a word from the server about this request.
     pub(crate) lost: bool,
+    /// Whether the server took its leave after it had served others: there is nothing wrong with this request, and each such
+    /// connection has brought all who wait nearer to their end.
+    pub(crate) in_turn: bool,
 }
 
 impl Failure {
     /// A failure of our own, before the request went out.
     pub(super) fn before(kind: ErrorKind) -> Self {
-        Failure { kind, processed: false, refused: Refused::No, lost: false }
+        Failure { kind, processed: false, refused: Refused::No, lost: false, in_turn: false }
     }
 
     /// A failure of our own, after it did.

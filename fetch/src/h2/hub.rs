@@ -68,6 +68,8 @@ pub(super) struct Hub<R: Runtime> {
     idle_since: Instant,
     /// Whether an exchange has ended here.
     used: bool,
+    /// Whether the head of an answer has come.
+    served: bool,
     write_blocked: bool,
     write_error: Option<io::Error>,
     /// Whom to wake once the lock is free.
@@ -131,6 +133,7 @@ impl<R: Runtime> Shared<R> {
             retired: false,
             idle_since: now,
             used: false,
+            served: false,
             write_blocked: false,
             write_error: None,
             called: Vec::new(),
@@ -283,7 +286,7 @@ impl<R: Runtime> Hub<R> {
             Some(ended) => ended.kind(false),
             None => ErrorKind::Http2Stream(StreamError::Refused),
         };
-        Failure { lost: true, ..Failure::before(kind) }
+        Failure { lost: true, in_turn: self.served, ..Failure::before(kind) }
     }
 
     fn turn(&mut self, shared: &Shared<R>, now: Instant, rung: bool) {
@@ -428,6 +431,7 @@ impl<R: Runtime> Hub<R> {
         };
         match &letter {
             Letter::Head(_, length) => {
+                self.served = true;
                 mailbox.answered = true;
                 mailbox.complete = matches!(length, BodyLength::Empty);
                 mailbox.left = if let BodyLength::Known(length) = length { Some(*length) } else { None };
@@ -460,8 +464,9 @@ impl<R: Runtime> Hub<R> {
             };
             // Whoever has sent the head of an answer has processed the request, whatever it says afterwards.
             let processed = error.request_may_have_been_processed() || mailbox.answered;
+            let in_turn = refused == Refused::Yes && self.retired && self.served;
             let kind = ErrorKind::Http2Stream(error);
-            mailbox.failed = Some(Failure { kind, processed, refused, lost: false });
+            mailbox.failed = Some(Failure { kind, processed, refused, lost: false, in_turn });
             self.called.extend(shared.relay.call(mailbox.seat));
         }
     }
@@ -486,7 +491,7 @@ impl<R: Runtime> Hub<R> {
             };
             let processed = mailbox.answered || self.machine.may_have_processed(*stream);
             let lost = !mailbox.answered && ended.is_loss();
-            mailbox.failed = Some(Failure { kind, processed, refused: Refused::No, lost });
+            mailbox.failed = Some(Failure { kind, processed, refused: Refused::No, lost, in_turn: false });
         }
         self.ended = Some(ended);
         self.timer.disarm();
