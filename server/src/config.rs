@@ -57,7 +57,20 @@ impl Default for Config {
     }
 }
 
+/// The longest time that means anything, 100 years. Whoever sets more, `Duration::MAX` perhaps, wants no end; a clock
+/// could not be added to it.
+const LONGEST: Duration = Duration::from_secs(100 * 365 * 24 * 60 * 60);
+
 impl Config {
+    /// Makes every time one that can be waited for.
+    pub(crate) fn bound_times(&mut self) {
+        let Timeouts { head, idle, body_rate: _, body_grace, write_stall, linger, linger_most } =
+            &mut self.timeouts;
+        for time in [head, idle, body_grace, write_stall, linger, linger_most, &mut self.drain_deadline] {
+            *time = (*time).min(LONGEST);
+        }
+    }
+
     pub(crate) fn http1(&self) -> Arc<ServerConfig> {
         Arc::new(ServerConfig { limits: self.limits.clone(), timeouts: self.timeouts.clone() })
     }

@@ -17,7 +17,8 @@ pub(crate) struct Settings {
 }
 
 impl Settings {
-    pub(crate) fn new(config: Config) -> Arc<Self> {
+    pub(crate) fn new(mut config: Config) -> Arc<Self> {
+        config.bound_times();
         let http1 = config.http1();
         let http2 = config.http2();
         let gate = Gate::new(config.connections);

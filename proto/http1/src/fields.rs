@@ -18,7 +18,7 @@ pub(crate) struct Fields {
 /// Reads the field lines in `head` from `start` to the empty line at its end. [`crate::scan`] has checked that every LF
 /// in it stands behind a CR, and has counted the lines.
 pub(crate) fn parse(head: &Bytes, start: usize, count: usize) -> Result<Fields, Error> {
-    let mut fields = Fields { headers: HeaderMap::with_capacity(count), facts: Facts::default() };
+    let mut fields = Fields { headers: map_for(count)?, facts: Facts::default() };
     each_line(head, start, |name, value, value_start| {
         fields.facts.note(name, value)?;
         append(&mut fields.headers, head, name, value, value_start)
@@ -30,7 +30,7 @@ pub(crate) fn parse(head: &Bytes, start: usize, count: usize) -> Result<Fields, 
 /// Reads a trailer section. Fields that must not be there are dropped (RFC 9110 §6.5.1, S09): they would change what
 /// was already decided about the message, or who sent it.
 pub(crate) fn parse_trailers(section: &Bytes, count: usize) -> Result<HeaderMap, Error> {
-    let mut trailers = HeaderMap::with_capacity(count);
+    let mut trailers = map_for(count)?;
     each_line(section, 0, |name, value, value_start| {
         if is_forbidden_trailer(name) {
             // It is still held to the grammar.
@@ -40,6 +40,11 @@ pub(crate) fn parse_trailers(section: &Bytes, count: usize) -> Result<HeaderMap,
         }
     })?;
     Ok(trailers)
+}
+
+/// A map has an end of its own, which a generous [`Limits::fields`](crate::Limits::fields) may be beyond.
+fn map_for(count: usize) -> Result<HeaderMap, Error> {
+    HeaderMap::try_with_capacity(count).map_err(|_| Error::TooManyFields)
 }
 
 /// Calls `found` with the name, the trimmed value and the value's position for each line.

@@ -5,7 +5,7 @@
 mod support;
 
 use http::{HeaderMap, StatusCode};
-use hyperman_http1::{BodySize, CloseReason, HeadCache, Limits, Loan, Server, ServerEvent};
+use hyperman_http1::{BodySize, CloseReason, Error, HeadCache, Limits, Loan, Server, ServerEvent};
 use support::*;
 
 #[test]
@@ -362,5 +362,21 @@ fn an_answer_to_a_refused_head_request_has_no_content() {
         let answer = server_output(&mut machine);
         assert!(answer.contains("content-length: 13\r\n"), "{answer}");
         assert_eq!(answer.split_once("\r\n\r\n").unwrap().1, content, "{request:?}");
+    }
+}
+
+#[test]
+fn s16_more_fields_than_a_map_takes_are_refused_whatever_the_limit() {
+    let limits = Limits { fields: usize::MAX, head: usize::MAX, ..Limits::default() };
+    for count in [24_000, 25_000, 40_000] {
+        let fields: String = (0..count).map(|number| format!("{number}:\r\n")).collect();
+        let mut machine = server(limits.clone());
+        server_input(&mut machine, format!("GET / HTTP/1.1\r\nHost: a\r\n{fields}\r\n").as_bytes());
+        match machine.next_event() {
+            Ok(Some(ServerEvent::Request { request, .. })) => {
+                assert_eq!((count, request.headers().len()), (24_000, 24_001));
+            }
+            outcome => assert_eq!(outcome.unwrap_err(), Error::TooManyFields, "{count}"),
+        }
     }
 }

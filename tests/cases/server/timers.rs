@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use http::{Request, Response};
 use http_body_util::BodyExt;
-use hyperman::{Body, Config, Shutdown, service_fn};
+use hyperman::{Body, Config, Shutdown, Timeouts, service_fn};
 use hyperman_tests::body::Pieces;
 use hyperman_tests::caller::{Caller, Length};
 use hyperman_tests::carrier::Carrier;
@@ -25,7 +25,8 @@ hyperman_tests::cases! {
         a_late_first_byte_has_the_whole_time_of_a_head
         a_slow_reader_gets_everything
         who_sends_on_after_a_refusal_is_let_go
-        who_takes_nothing_leaves_its_place;
+        who_takes_nothing_leaves_its_place
+        times_without_end_can_be_set;
 }
 
 fn a_late_first_byte_has_the_whole_time_of_a_head(on: Carrier) {
@@ -172,5 +173,27 @@ fn who_takes_nothing_leaves_its_place(on: Carrier) {
             slow.rest();
             assert!(slow.was_reset());
         }
+    });
+}
+
+fn times_without_end_can_be_set(on: Carrier) {
+    let end = Duration::MAX;
+    let timeouts = Timeouts {
+        head: end,
+        idle: end,
+        body_rate: u64::MAX,
+        body_grace: end,
+        write_stall: end,
+        linger: end,
+        linger_most: end,
+    };
+    let config = Config { timeouts, drain_deadline: end, ..Config::default() };
+    with_server!(on, |_| service_fn(echo), config, |address, shutdown: &Shutdown| {
+        let mut peer = Peer::connect(on, address);
+        peer.send("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\n\r\n");
+        peer.send("a").send("bc");
+        assert_eq!(peer.answer().text(), "abc");
+        shutdown.drain();
+        peer.expect_end();
     });
 }
