@@ -13,7 +13,8 @@ use crate::error::BoxError;
 
 /// A request's body.
 ///
-/// Bytes can be sent again after a redirect or on a second connection; a stream is used up by the first attempt.
+/// Bytes can be sent again after a redirect or on a second connection, and so can what [`Body::repeatable`] makes; a
+/// stream is used up by the first attempt.
 pub struct Body {
     pub(crate) kind: Kind,
 }
@@ -21,8 +22,18 @@ pub struct Body {
 pub(crate) enum Kind {
     Bytes(Bytes),
     Stream(BoxStream),
+    /// A stream for each attempt.
+    Repeatable(Box<Repeatable>),
     /// A stream that an exchange has taken.
     Used,
+}
+
+/// Streams, one like the other.
+pub(crate) struct Repeatable {
+    make: Box<dyn FnMut() -> BoxStream + Send>,
+    /// The one for the next attempt, if it was made already.
+    ahead: Option<BoxStream>,
+    size: BodySize,
 }
 
 pub(crate) type BoxStream = Pin<Box<dyn http_body::Body<Data = Bytes, Error = BoxError> + Send>>;
@@ -43,6 +54,26 @@ impl Body {
         Body { kind: Kind::Stream(Box::pin(Uniform { body })) }
     }
 
+    /// As [`stream`](Self::stream), made anew for each attempt: the request can be made again after a redirect that keeps
+    /// its method, or where a server refused it or a connection turned out to be dead.
+    ///
+    /// ```
+    /// # use hyperman_fetch::Body;
+    /// # fn open() -> http_body_util::Full<bytes::Bytes> { "what a file holds, say".into() }
+    /// let body = Body::repeatable(|| open());
+    /// ```
+    pub fn repeatable<B>(mut make: impl FnMut() -> B + Send + 'static) -> Self
+    where
+        B: http_body::Body + Send + 'static,
+        B::Error: Into<BoxError>,
+    {
+        let mut make = move || -> BoxStream { Box::pin(Uniform { body: make() }) };
+        let first = make();
+        let size = size_of(&first);
+        let repeatable = Repeatable { make: Box::new(make), ahead: Some(first), size };
+        Body { kind: Kind::Repeatable(Box::new(repeatable)) }
+    }
+
     pub(crate) fn is_empty(&self) -> bool {
         matches!(self.size(), BodySize::Known(0))
     }
@@ -51,17 +82,17 @@ impl Body {
     pub(crate) fn size(&self) -> BodySize {
         match &self.kind {
             Kind::Bytes(bytes) => BodySize::Known(bytes.len() as u64),
-            Kind::Stream(stream) => {
-                http_body::Body::size_hint(stream).exact().map_or(BodySize::Unknown, BodySize::Known)
-            }
+            Kind::Stream(stream) => size_of(stream),
+            Kind::Repeatable(repeatable) => repeatable.size,
             Kind::Used => BodySize::Known(0),
         }
     }
 
-    /// The body for one exchange. Bytes stay for another; a stream is used up.
+    /// The body for one exchange. Bytes stay for another, and so does what makes them; a stream is used up.
     pub(crate) fn lend(&mut self) -> Body {
         let kind = match &mut self.kind {
             Kind::Bytes(bytes) => Kind::Bytes(bytes.clone()),
+            Kind::Repeatable(repeatable) => Kind::Stream(repeatable.next()),
             other => std::mem::replace(other, Kind::Used),
         };
         Body { kind }
@@ -70,6 +101,18 @@ impl Body {
     /// Whether it can be lent once more.
     pub(crate) fn is_used_up(&self) -> bool {
         matches!(self.kind, Kind::Used)
+    }
+}
+
+fn size_of(stream: &BoxStream) -> BodySize {
+    http_body::Body::size_hint(stream).exact().map_or(BodySize::Unknown, BodySize::Known)
+}
+
+impl Repeatable {
+    fn next(&mut self) -> BoxStream {
+        let next = self.ahead.take().unwrap_or_else(&mut self.make);
+        self.size = size_of(&next);
+        next
     }
 }
 
@@ -84,6 +127,7 @@ impl fmt::Debug for Body {
         match &self.kind {
             Kind::Bytes(bytes) => write!(f, "Body({} bytes)", bytes.len()),
             Kind::Stream(_) => f.write_str("Body(stream)"),
+            Kind::Repeatable(_) => f.write_str("Body(repeatable)"),
             Kind::Used => f.write_str("Body(used)"),
         }
     }

@@ -171,7 +171,9 @@ impl<R: Runtime> Call<R> {
         if !failed {
             return false;
         }
-        if let Some(unwanted) = exchange.take_unwanted() {
+        if body.is_used_up()
+            && let Some(unwanted) = exchange.take_unwanted()
+        {
             *body = unwanted;
         }
         // Without content nothing was expected.

@@ -198,7 +198,8 @@ impl<R: Runtime> Exchange<R> {
                 self.connection.state.upload = Upload::Streaming(stream);
                 Ok(())
             }
-            Kind::Used => self.connection.machine.end(),
+            // What is lent is never one of these but a stream of theirs.
+            Kind::Used | Kind::Repeatable(_) => self.connection.machine.end(),
         }
     }
 

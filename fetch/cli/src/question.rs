@@ -212,7 +212,7 @@ fn text_or_file(text: &str) -> Result<Vec<u8>, Failure> {
 /// A file as a body that is read while it is sent.
 fn upload(file: &Path) -> Result<Body, Failure> {
     if file.as_os_str() == OsStr::new("-") {
-        return Ok(Body::stream(FileBody { reader: Box::new(io::stdin()), left: None }));
+        return Ok(Body::stream(FileBody { reader: Ok(Box::new(io::stdin())), left: None }));
     }
     let failed = |error: io::Error| Failure::reading(&file.to_string_lossy(), &error);
     let opened = File::open(file).map_err(failed)?;
@@ -220,16 +220,30 @@ fn upload(file: &Path) -> Result<Body, Failure> {
     if metadata.is_dir() {
         return Err(failed(io::ErrorKind::IsADirectory.into()));
     }
-    // The length of what is no regular file says nothing.
-    let left = metadata.is_file().then_some(metadata.len());
-    Ok(Body::stream(FileBody { reader: Box::new(opened), left }))
+    if !metadata.is_file() {
+        // Its length says nothing, and what was read of it does not come again.
+        return Ok(Body::stream(FileBody { reader: Ok(Box::new(opened)), left: None }));
+    }
+    let (file, mut first) = (file.to_owned(), Some(opened));
+    Ok(Body::repeatable(move || FileBody::of(first.take().map_or_else(|| File::open(&file), Ok))))
 }
 
 /// Reads block; this program has nothing else to do meanwhile.
 struct FileBody {
-    reader: Box<dyn io::Read + Send>,
+    reader: io::Result<Box<dyn io::Read + Send>>,
     /// The bytes that were announced and not given yet.
     left: Option<u64>,
+}
+
+impl FileBody {
+    /// A regular file, as long as it is now; or why there is none any more.
+    fn of(opened: io::Result<File>) -> FileBody {
+        let known = opened.and_then(|file| Ok((file.metadata()?.len(), file)));
+        match known {
+            Ok((length, file)) => FileBody { reader: Ok(Box::new(file)), left: Some(length) },
+            Err(error) => FileBody { reader: Err(error), left: None },
+        }
+    }
 }
 
 /// How much of a file is read at once.
@@ -246,8 +260,12 @@ impl http_body::Body for FileBody {
         // A file that grows meanwhile is sent as long as it was announced.
         let most = self.left.map_or(PIECE, |left| usize::try_from(left).unwrap_or(PIECE).min(PIECE));
         let mut piece = vec![0; most];
+        let reader = match &mut self.reader {
+            Ok(reader) => reader,
+            Err(error) => return Poll::Ready(Some(Err(io::Error::new(error.kind(), error.to_string())))),
+        };
         let count = loop {
-            match self.reader.read(&mut piece) {
+            match reader.read(&mut piece) {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => return Poll::Ready(Some(Err(error))),
                 Ok(count) => break count,

@@ -219,6 +219,13 @@ fn files_and_the_standard_input_are_sent() {
     let put = sent(&["-T", name]);
     assert!(put.starts_with("PUT /path ") && put.contains("\r\ncontent-length: 19\r\n"), "{put}");
 
+    let again = "HTTP/1.1 307 Temporary Redirect\r\nLocation: /again\r\nConnection: close\r\nContent-Length: 0\r\n\r\n";
+    let (address, server) = answers(vec![again, EMPTY]);
+    assert!(run(&["-L", "-T", name, &format!("{address}/")]).status.success());
+    let twice = server.join().expect("the server");
+    assert!(twice[0].starts_with("PUT /up.txt ") && twice[1].starts_with("PUT /again "), "{twice:?}");
+    assert!(twice.iter().all(|put| put.ends_with("\r\n\r\nline one\r\nline two\n")), "{twice:?}");
+
     let (address, server) = answers(vec![EMPTY]);
     let mut child =
         fetch().args(["-T", "-", &address.to_string()]).stdin(Stdio::piped()).spawn().expect("runs");

@@ -167,7 +167,8 @@ impl<R: Runtime> Exchange<R> {
                 }
                 hub.machine.end(stream)
             }),
-            Kind::Used => self.send(|hub, stream| hub.machine.end(stream)),
+            // What is lent is never one of these but a stream of theirs.
+            Kind::Used | Kind::Repeatable(_) => self.send(|hub, stream| hub.machine.end(stream)),
         }
     }
 

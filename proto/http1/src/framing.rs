@@ -87,6 +87,8 @@ pub(crate) enum TransferCoding {
     None,
     /// Exactly `chunked`.
     Chunked,
+    /// Nothing but `identity`, which once meant no coding at all (RFC 2616 §3.6).
+    Identity,
     /// Codings that we do not know, then `chunked` once.
     UnknownThenChunked,
     /// Codings that do not end with `chunked`.
@@ -217,9 +219,17 @@ impl Facts {
                 // hop that skips the parameter would.
                 _ if !chunked && !is_coding(coding) => TransferCoding::Invalid,
                 TransferCoding::None if chunked => TransferCoding::Chunked,
-                TransferCoding::None => TransferCoding::NotChunked,
-                TransferCoding::NotChunked if chunked => TransferCoding::UnknownThenChunked,
-                TransferCoding::NotChunked => TransferCoding::NotChunked,
+                TransferCoding::None | TransferCoding::Identity
+                    if coding.eq_ignore_ascii_case(b"identity") =>
+                {
+                    TransferCoding::Identity
+                }
+                TransferCoding::NotChunked | TransferCoding::Identity if chunked => {
+                    TransferCoding::UnknownThenChunked
+                }
+                TransferCoding::None | TransferCoding::NotChunked | TransferCoding::Identity => {
+                    TransferCoding::NotChunked
+                }
                 TransferCoding::Chunked | TransferCoding::UnknownThenChunked | TransferCoding::Invalid => {
                     TransferCoding::Invalid
                 }
@@ -243,7 +253,9 @@ impl Facts {
         match (self.transfer, self.content_length) {
             (TransferCoding::None, None | Some(0)) => Ok(BodyLength::Empty),
             (TransferCoding::None, Some(length)) => Ok(BodyLength::Known(length)),
-            (TransferCoding::Invalid | TransferCoding::NotChunked, _) => Err(Error::InvalidTransferEncoding),
+            (TransferCoding::Invalid | TransferCoding::NotChunked | TransferCoding::Identity, _) => {
+                Err(Error::InvalidTransferEncoding)
+            }
             (_, Some(_)) => Err(Error::TransferEncodingWithContentLength),
             _ if !http11 => Err(Error::TransferEncodingOnHttp10),
             (TransferCoding::UnknownThenChunked, None) => Err(Error::UnsupportedTransferCoding),
@@ -256,10 +268,12 @@ impl Facts {
         match (self.transfer, self.content_length) {
             (TransferCoding::None, Some(0)) => Ok(BodyLength::Empty),
             (TransferCoding::None, Some(length)) => Ok(BodyLength::Known(length)),
-            (TransferCoding::None, None) | (TransferCoding::NotChunked, _) => Ok(BodyLength::UntilClose),
+            (TransferCoding::None, None) | (TransferCoding::Identity, _) => Ok(BodyLength::UntilClose),
             (TransferCoding::Chunked, _) => Ok(BodyLength::Chunked),
             // A caller that got the inner coding as if it were the body would be misled.
-            (TransferCoding::UnknownThenChunked, _) => Err(Error::UnsupportedTransferCoding),
+            (TransferCoding::NotChunked | TransferCoding::UnknownThenChunked, _) => {
+                Err(Error::UnsupportedTransferCoding)
+            }
             (TransferCoding::Invalid, _) => Err(Error::InvalidTransferEncoding),
         }
     }
@@ -302,7 +316,10 @@ mod tests {
         {
             assert_eq!(transfer(unknown), TransferCoding::UnknownThenChunked, "{unknown:?}");
         }
-        for not in [&["identity"][..], &["xchunked"], &["gzip"], &["gzip", "br"]] {
+        for same in [&["identity"][..], &["Identity", "identity"]] {
+            assert_eq!(transfer(same), TransferCoding::Identity, "{same:?}");
+        }
+        for not in [&["identity, gzip"][..], &["xchunked"], &["gzip"], &["gzip", "br"]] {
             assert_eq!(transfer(not), TransferCoding::NotChunked, "{not:?}");
         }
         for bad in [

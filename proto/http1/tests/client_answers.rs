@@ -43,9 +43,9 @@ fn answers_by_framing() {
     );
     client_vector_eof(
         GET,
-        "HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip\r\n\r\nabc",
+        "HTTP/1.1 200 OK\r\nTransfer-Encoding: identity\r\n\r\nabc",
         &[
-            "200 HTTP/1.1 transfer-encoding=gzip UntilClose",
+            "200 HTTP/1.1 transfer-encoding=identity UntilClose",
             "data abc",
             "end",
             "not reusable, closed KeepAliveOff",
