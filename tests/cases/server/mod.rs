@@ -34,6 +34,7 @@ mod disconnects;
 mod drain;
 mod messages;
 mod numbers;
+mod odd;
 mod syntax;
 mod timers;
 mod upgrades;
@@ -59,6 +60,7 @@ pub const CASES: &[&[Case]] = &[
     drain::CASES,
     upgrades::CASES,
     numbers::CASES,
+    odd::CASES,
 ];
 
 type Text = Full<Bytes>;
