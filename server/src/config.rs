@@ -17,7 +17,7 @@ pub struct Config {
     /// Whether HTTP/2 is spoken: by ALPN over TLS, with prior knowledge and by `Upgrade: h2c` on cleartext. Default yes.
     pub http2: bool,
     /// What concerns HTTP/2 alone: windows, the number of streams, budgets against floods. The sizes and times that both
-    /// protocols have (target, field, body, drain; head, idle, write stall, body rate) are taken from [`limits`](Self::limits) and
+    /// protocols have (target, field, body, linger; head, idle, write stall, body rate) are taken from [`limits`](Self::limits) and
     /// [`timeouts`](Self::timeouts).
     pub http2_settings: hyperman_http2::Config,
     /// How many connections are open at once; further ones wait in the kernel's queue. Default 65,536.
@@ -80,7 +80,9 @@ impl Config {
         config.limits.target = self.limits.request_line;
         config.limits.field = self.limits.field;
         config.limits.body = self.limits.body;
-        config.limits.drain = self.limits.drain;
+        // The connection is at stake on HTTP/1.1 alone; here it is the answer, which some clients read only when they
+        // have sent all.
+        config.limits.drain = self.limits.linger;
         config.timeouts.head = Some(self.timeouts.head);
         config.timeouts.idle = Some(self.timeouts.idle);
         config.timeouts.write_stall = Some(self.timeouts.write_stall);

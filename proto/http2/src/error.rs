@@ -206,7 +206,7 @@ pub enum StreamError {
     FieldsTooLarge,
     /// More 1xx responses than allowed; the peer was told ENHANCE_YOUR_CALM.
     TooManyInterim,
-    /// The request body is larger than allowed; it was answered with 413.
+    /// The request body is larger than allowed; it was answered with 413, or where an answer had begun, with CANCEL.
     BodyTooLarge,
     /// A timer of the stream ran out; the peer was told CANCEL.
     Timeout(Timeout),
@@ -227,8 +227,7 @@ impl StreamError {
             StreamError::Closed => Reason::StreamClosed,
             StreamError::FlowControl => Reason::FlowControlError,
             StreamError::FieldsTooLarge | StreamError::TooManyInterim => Reason::EnhanceYourCalm,
-            StreamError::BodyTooLarge => Reason::NoError,
-            StreamError::Timeout(_) => Reason::Cancel,
+            StreamError::BodyTooLarge | StreamError::Timeout(_) => Reason::Cancel,
         }
     }
 }

@@ -12,6 +12,7 @@ use http::{Method, StatusCode, Uri, Version};
 use crate::authority::HostPort;
 use crate::config::{ABUSE, Limits};
 use crate::error::{Malformed, Spent};
+use crate::event::BodyLength;
 use crate::hpack::{FIELD_OVERHEAD, Field, Pseudo};
 use crate::priority::Priority;
 
@@ -304,6 +305,15 @@ impl Section {
 }
 
 impl RequestHead {
+    /// What follows the head.
+    pub(crate) fn body(&self, end_stream: bool) -> BodyLength {
+        match self.content_length {
+            _ if end_stream => BodyLength::Empty,
+            Some(length) => BodyLength::Known(length),
+            None => BodyLength::Unknown,
+        }
+    }
+
     pub(crate) fn into_request(self) -> http::Request<()> {
         let mut request = http::Request::new(());
         *request.method_mut() = self.method;

@@ -492,7 +492,11 @@ fn bodies_above_the_limit() {
     raw.send(&headers(1, false, &[request("POST"), vec![("content-length", "1001")]].concat()));
     assert_eq!(raw.requests().len(), 0, "refused by its length");
     assert!(raw.of_kind(HEADERS)[0].payload.windows(3).any(|part| part == b"413"));
-    assert_eq!(Reason::from(raw.of_kind(RST_STREAM)[0].code()), Reason::NoError);
+    raw.send(&data(1, true, &[0; 1001]));
+    assert_eq!((raw.error.clone(), raw.of_kind(RST_STREAM).len()), (None, 0), "the rest is thrown away");
+    assert_eq!(raw.server.open_streams(), 0);
+    raw.send(&headers(3, false, &[request("POST"), vec![("content-length", "99999")]].concat()));
+    assert_eq!(Reason::from(raw.of_kind(RST_STREAM)[0].code()), Reason::NoError, "too much to throw away");
 
     let mut raw = RawServer::with(Mode::ReadsBody, config);
     raw.send(&headers(1, false, &request("POST")));
@@ -501,7 +505,12 @@ fn bodies_above_the_limit() {
     assert!(raw.of_kind(HEADERS)[0].payload.windows(3).any(|part| part == b"413"));
     let Some(ServerEvent::Reset { error, .. }) = raw.events.last() else { panic!("{:?}", raw.events) };
     assert_eq!(*error, StreamError::BodyTooLarge);
-    assert_eq!(raw.error, None);
+    assert_eq!((raw.error.clone(), raw.of_kind(RST_STREAM).len()), (None, 0));
+    raw.send(&data(1, false, &[0; 16_000]).repeat(4));
+    assert_eq!(raw.of_kind(RST_STREAM).len(), 0, "the rest is thrown away");
+    raw.send(&data(1, false, &[0; 16_000]).repeat(4));
+    assert_eq!(Reason::from(raw.of_kind(RST_STREAM)[0].code()), Reason::NoError, "but not for ever");
+    assert_eq!(receivable(&raw.server), 256 * 1024, "all is given back");
 }
 
 /// An upload that the answer did not want is thrown away for a while, then stopped without blame.

@@ -262,3 +262,14 @@ fn a_stream_id_is_shown_as_its_number() {
     let shown: Vec<String> = raw.requests().iter().map(StreamId::to_string).collect();
     assert_eq!(shown, ["7"]);
 }
+
+/// RFC 9113 §8.5: what goes through a tunnel is no body, and has no largest size.
+#[test]
+fn a_tunnel_carries_more_than_a_body_may_have() {
+    let mut config = Config::server();
+    config.limits.body = 10;
+    let mut raw = RawServer::with(Mode::Never, config);
+    raw.send(&headers(1, false, &[(":method", "CONNECT"), (":authority", "example.com:443")]));
+    raw.send(&data(1, false, b"more than ten octets"));
+    assert_eq!((raw.error.clone(), raw.of_kind(RST_STREAM).len()), (None, 0));
+}

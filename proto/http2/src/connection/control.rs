@@ -6,7 +6,7 @@ use crate::connection::headers::malformed;
 use crate::connection::settings::{DRAIN_PING, LIVENESS_PING};
 use crate::connection::{Connection, Fault, Role};
 use crate::error::{Error, Malformed, Spent, StreamError, Violation};
-use crate::event::Event;
+use crate::event::{BodyLength, Event};
 use crate::frame::{self, MAX_31, StreamId, flag};
 use crate::priority::Priority;
 use crate::reason::Reason;
@@ -78,7 +78,6 @@ impl Connection {
         }
         let reason = match error {
             StreamError::Malformed(Malformed::PriorityLength) => Reason::FrameSizeError,
-            StreamError::BodyTooLarge if !self.answer_too_large(id) => Reason::Cancel,
             error => error.reason(),
         };
         if self.streams.get(id).is_none() && self.streams.absent(id, self.is_local(id)) == Absent::Idle {
@@ -189,12 +188,23 @@ impl Connection {
         }
     }
 
-    /// Answers a request that the application never sees, and asks the client not to send the rest.
-    pub(super) fn answer_unopened(&mut self, id: StreamId, status: StatusCode, end_stream: bool) {
+    /// Answers a request that the application never sees. Its body is thrown away like any that comes behind an answer,
+    /// because a reset right behind it makes some clients lose the answer; but not one whose length is more than that.
+    pub(super) fn answer_unopened(&mut self, id: StreamId, status: StatusCode, rest: BodyLength) {
         self.put_bare_head(id, status);
-        if !end_stream {
-            self.reset_stream(id, Reason::NoError);
+        match rest {
+            BodyLength::Empty => return,
+            BodyLength::Known(length) if length > self.config.limits.drain => {
+                return self.reset_stream(id, Reason::NoError);
+            }
+            _ => {}
         }
+        let mut stream = self.new_stream(id, Receiving::Body);
+        (stream.sending, stream.finished) = (Sending::Done, true);
+        stream.recv.discarded = Some(0);
+        self.streams.insert(stream);
+        self.remote_active += 1;
+        self.timing.streams_busy(self.now);
     }
 
     // ------------------------------------------------------------------------------------------------- windows

@@ -82,12 +82,15 @@ impl Connection {
             }
         }
         stream.recv.received = stream.recv.received.saturating_add(length);
-        if stream.recv.received > limit {
-            return Err(Fault::Stream(id, StreamError::BodyTooLarge));
-        }
-        let discard = stream.finished || stream.recv.discarded.is_some();
+        let mut discard = stream.finished || stream.recv.discarded.is_some();
+        // A tunnel has no body (RFC 9113 §8.5).
+        let too_large = stream.recv.received > limit && !discard && !stream.send.tunnel;
         if end {
             stream.receiving = Receiving::Done;
+        }
+        if too_large {
+            self.answer_too_large(id)?;
+            discard = true;
         }
         self.charge_small(id, content.len(), end, discard)?;
         if end {
@@ -250,14 +253,21 @@ impl Connection {
         }
     }
 
-    /// The body went above its limit: answered with 413 where no answer has begun (RFC 9110 §15.5.14). True when it was.
-    pub(super) fn answer_too_large(&mut self, id: StreamId) -> bool {
-        let unanswered =
-            self.streams.get(id).is_some_and(|stream| stream.sending == Sending::Head && !stream.reset);
-        if unanswered && self.role == Role::Server {
-            self.put_bare_head(id, StatusCode::PAYLOAD_TOO_LARGE);
+    /// The body went above its limit: answered with 413 where no answer has begun (RFC 9110 §15.5.14), and the rest is
+    /// thrown away.
+    fn answer_too_large(&mut self, id: StreamId) -> Result<(), Fault> {
+        let error = StreamError::BodyTooLarge;
+        let Some(stream) = self.streams.get_mut(id) else { return Ok(()) };
+        if stream.sending != Sending::Head || self.role == Role::Client {
+            return Err(Fault::Stream(id, error));
         }
-        unanswered
+        // What the application has not taken yet it will not take any more.
+        stream.recv.expected = None;
+        stream.recv.discarded = Some(0);
+        self.put_bare_head(id, StatusCode::PAYLOAD_TOO_LARGE);
+        self.release_all(id);
+        self.pending.push_back(Event::Reset { stream: id, error });
+        Ok(())
     }
 }
 

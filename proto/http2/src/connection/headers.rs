@@ -160,7 +160,8 @@ impl Connection {
             Ok(head) => head,
             Err(Refusal::TooLarge(status)) => {
                 self.spend_reset()?;
-                self.answer_unopened(id, status, opening.end_stream);
+                let rest = if opening.end_stream { BodyLength::Empty } else { BodyLength::Unknown };
+                self.answer_unopened(id, status, rest);
                 return Ok(None);
             }
             Err(Refusal::Malformed(Malformed::HostMismatch)) => {
@@ -174,12 +175,13 @@ impl Connection {
         if opening.end_stream && length > 0 {
             return Err(malformed(id, Malformed::ContentLengthMismatch));
         }
+        let body = head.body(opening.end_stream);
         if length > self.config.limits.body {
-            self.answer_unopened(id, StatusCode::PAYLOAD_TOO_LARGE, opening.end_stream);
+            self.answer_unopened(id, StatusCode::PAYLOAD_TOO_LARGE, body);
             return Ok(None);
         }
         if head.expect == Expectation::Other {
-            self.answer_unopened(id, StatusCode::EXPECTATION_FAILED, opening.end_stream);
+            self.answer_unopened(id, StatusCode::EXPECTATION_FAILED, body);
             return Ok(None);
         }
         self.budgets.control.earn(HEAD_EARNS);
@@ -223,11 +225,7 @@ impl Connection {
         stream.recv.expected = head.content_length;
         stream.send.head_request = head.method == http::Method::HEAD;
         stream.send.tunnel = head.method == http::Method::CONNECT;
-        let body = match head.content_length {
-            _ if end_stream => BodyLength::Empty,
-            Some(length) => BodyLength::Known(length),
-            None => BodyLength::Unknown,
-        };
+        let body = head.body(end_stream);
         let expect_continue = head.expect == Expectation::Continue && !end_stream;
         stream.send.owes_continue = expect_continue;
         self.streams.insert(stream);
