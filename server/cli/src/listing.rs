@@ -1,6 +1,7 @@
 //! The page that lists a directory.
 
 use std::cmp::Ordering;
+use std::ffi::{CStr, CString};
 use std::fmt::Write;
 use std::os::fd::OwnedFd;
 
@@ -13,7 +14,10 @@ use crate::path::{FilePath, encode_segment};
 use crate::root::{self, Root};
 
 /// How many entries a page shows, 10,000: each costs a system call and about 250 bytes, and the loop waits.
-const MOST_ENTRIES: usize = 10_000;
+pub const PAGE: usize = 10_000;
+
+/// How many names of a directory are looked at, 200,000: to be put in order they have to be in memory all at once.
+const MOST_NAMES: usize = 200_000;
 
 /// One line of a listing.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -28,57 +32,47 @@ pub struct Entry {
     pub modified: i64,
 }
 
-/// What a directory holds, as far as it is served, in the order it is shown.
+/// A page of what a directory holds, as far as it is served, in the order it is shown.
 #[derive(Clone, Debug, Default)]
 pub struct Listing {
     /// Directories first, then by name, numbers in a name by their value.
     pub entries: Vec<Entry>,
-    /// Whether there were more than are shown.
+    /// Which page this is, from 1.
+    pub page: usize,
+    /// How many there are.
+    pub pages: usize,
+    /// Whether the directory holds more than can be put in order.
     pub cut: bool,
 }
 
 impl Listing {
-    /// Reads a directory that was opened at `path`. What a request for it would not be answered with is left out:
-    /// FIFOs and the like, links that lead nowhere or outside, hidden names unless `hidden`.
+    /// Reads a page, of [`PAGE`] entries, of a directory that was opened at `path`. What a request for it would not be
+    /// answered with is left out: FIFOs and the like, links that lead nowhere or outside, hidden names unless `hidden`.
     ///
     /// # Errors
-    /// When the directory cannot be read.
-    pub fn read(root: &Root, path: &FilePath, directory: OwnedFd, hidden: bool) -> Result<Self, Errno> {
+    /// When the directory cannot be read, and `NOENT` when it has no such page.
+    pub fn read(
+        root: &Root,
+        path: &FilePath,
+        directory: OwnedFd,
+        hidden: bool,
+        page: usize,
+    ) -> Result<Self, Errno> {
         let mut directory = Dir::new(directory)?;
-        let mut listing = Listing::default();
-        while let Some(found) = directory.read() {
-            let found = found?;
-            let name = found.file_name();
-            let bytes = name.to_bytes();
-            if bytes == b"." || bytes == b".." || (!hidden && bytes.starts_with(b".")) {
-                continue;
-            }
-            if listing.entries.len() == MOST_ENTRIES {
-                listing.cut = true;
-                break;
-            }
-            let Ok(mut stat) = root::stat_entry(directory.fd()?, name) else { continue };
-            if FileType::from_raw_mode(stat.st_mode) == FileType::Symlink {
-                match root.stat(&path.join(bytes)) {
-                    Ok(target) => stat = target,
-                    Err(_) => continue,
-                }
-            }
-            let kind = FileType::from_raw_mode(stat.st_mode);
-            if kind == FileType::Directory || kind == FileType::RegularFile {
-                listing.entries.push(Entry {
-                    name: bytes.to_vec(),
-                    directory: kind == FileType::Directory,
-                    length: u64::try_from(stat.st_size).unwrap_or(0),
-                    #[allow(clippy::useless_conversion, reason = "the type differs between systems")]
-                    modified: i64::from(stat.st_mtime),
-                });
-            }
+        let (mut names, cut) = read_names(&mut directory, hidden)?;
+        let pages = names.len().div_ceil(PAGE).max(1);
+        if page == 0 || page > pages {
+            return Err(Errno::NOENT);
         }
-        listing
-            .entries
-            .sort_by(|a, b| b.directory.cmp(&a.directory).then_with(|| natural_order(&a.name, &b.name)));
-        Ok(listing)
+        if pages > 1 {
+            names.sort_by(|a, b| order((a.1, a.0.to_bytes()), (b.1, b.0.to_bytes())));
+        }
+        let mut entries = Vec::with_capacity(names.len().min(PAGE));
+        for (name, _) in names.into_iter().skip((page - 1) * PAGE).take(PAGE) {
+            entries.extend(entry(root, path, &directory, &name));
+        }
+        entries.sort_by(|a, b| order((a.directory, &a.name), (b.directory, &b.name)));
+        Ok(Listing { entries, page, pages, cut })
     }
 
     /// Draws the page.
@@ -120,11 +114,67 @@ impl Listing {
             ),
         };
         page.push_str(&counts);
+        if self.pages > 1 {
+            let _ = write!(page, " on page {} of {}", self.page, self.pages);
+            self.write_turns(page);
+        }
         if self.cut {
-            let _ = write!(page, "; the folder holds more than the {MOST_ENTRIES} entries that are shown");
+            let _ =
+                write!(page, "<br>The folder holds more than {MOST_NAMES} entries, of which these are some.");
         }
         page.push_str("</footer>\n");
     }
+
+    /// Links to the pages before and behind.
+    fn write_turns(&self, page: &mut String) {
+        page.push_str("<nav>");
+        if self.page > 1 {
+            let _ = write!(page, "<a rel=\"prev\" href=\"?page={}\">Previous page</a>", self.page - 1);
+        }
+        if self.page < self.pages {
+            let _ = write!(page, "<a rel=\"next\" href=\"?page={}\">Next page</a>", self.page + 1);
+        }
+        page.push_str("</nav>");
+    }
+}
+
+/// The names that are not hidden, with what the directory itself tells of being a directory; and whether there are more.
+fn read_names(directory: &mut Dir, hidden: bool) -> Result<(Vec<(CString, bool)>, bool), Errno> {
+    let mut names = Vec::new();
+    while let Some(found) = directory.read() {
+        let found = found?;
+        let name = found.file_name();
+        let bytes = name.to_bytes();
+        if bytes == b"." || bytes == b".." || (!hidden && bytes.starts_with(b".")) {
+            continue;
+        }
+        if names.len() == MOST_NAMES {
+            return Ok((names, true));
+        }
+        names.push((name.to_owned(), found.file_type() == FileType::Directory));
+    }
+    Ok((names, false))
+}
+
+/// The line of a name, if a request for it would be answered.
+fn entry(root: &Root, path: &FilePath, directory: &Dir, name: &CStr) -> Option<Entry> {
+    let mut stat = root::stat_entry(directory.fd().ok()?, name).ok()?;
+    if FileType::from_raw_mode(stat.st_mode) == FileType::Symlink {
+        stat = root.stat(&path.join(name.to_bytes())).ok()?;
+    }
+    let kind = FileType::from_raw_mode(stat.st_mode);
+    (kind == FileType::Directory || kind == FileType::RegularFile).then(|| Entry {
+        name: name.to_bytes().to_vec(),
+        directory: kind == FileType::Directory,
+        length: u64::try_from(stat.st_size).unwrap_or(0),
+        #[allow(clippy::useless_conversion, reason = "the type differs between systems")]
+        modified: i64::from(stat.st_mtime),
+    })
+}
+
+/// Directories first, then by name.
+fn order(a: (bool, &[u8]), b: (bool, &[u8])) -> Ordering {
+    b.0.cmp(&a.0).then_with(|| natural_order(a.1, b.1))
 }
 
 /// The style of the table, and the icons that its rows refer to.
@@ -132,7 +182,7 @@ const DECORATION: &str = "<style>\
 table{border-collapse:collapse;width:100%}\
 th{color:var(--dim);font-size:.8rem;font-weight:500;text-align:left;padding:.35rem .75rem}\
 td{border-top:1px solid var(--line);padding:.4rem .75rem;overflow-wrap:anywhere}\
-td:first-child{padding-left:2.4rem;text-indent:-1.65rem}\
+td:first-child{padding-left:2.38rem;text-indent:-1.65rem}\
 h1,footer{padding:0 .75rem}\
 tbody tr:hover{background:var(--hover)}\
 th:nth-child(n+2),td:nth-child(n+2){text-align:right;white-space:nowrap;color:var(--dim);\
@@ -140,6 +190,7 @@ font-variant-numeric:tabular-nums;width:1%}\
 svg{width:1.05em;height:1.05em;margin-right:.6em;vertical-align:-.16em;fill:none;stroke:var(--dim);\
 stroke-width:1.4;stroke-linejoin:round;stroke-linecap:round}\
 svg.folder{fill:var(--link);fill-opacity:.18;stroke:var(--link)}\
+nav{margin-top:.5rem}nav a{margin-right:1.25rem}\
 h1 .slash{color:var(--dim);margin:0 .3em}\
 @media(max-width:36rem){th:nth-child(3),td:nth-child(3){display:none}}\
 </style>
@@ -306,6 +357,8 @@ mod tests {
                 length: 1,
                 modified: 0,
             }],
+            page: 2,
+            pages: 3,
             cut: true,
         };
         let path = FilePath::parse("/%3Cb%3E/javascript:x/").unwrap();
@@ -314,6 +367,8 @@ mod tests {
         assert!(html.contains("href=\"%22%3E%3Cscript%3Ex%3C%2Fscript%3E.txt\""), "{html}");
         assert!(html.contains("<a href=\"../../\">/</a><a href=\"../\"><bdi>&lt;b&gt;</bdi></a>"), "{html}");
         assert!(html.contains("1970-01-01 00:00"), "{html}");
-        assert!(html.contains("1 file, 1 B; the folder holds more than the 10000 entries"), "{html}");
+        assert!(html.contains("1 file, 1 B on page 2 of 3<nav><a rel=\"prev\" href=\"?page=1\">"), "{html}");
+        assert!(html.contains("<a rel=\"next\" href=\"?page=3\">Next page</a></nav>"), "{html}");
+        assert!(html.contains("The folder holds more than 200000 entries"), "{html}");
     }
 }

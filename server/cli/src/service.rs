@@ -118,7 +118,7 @@ impl FileService {
             return Err(OpenError::NotFound.into());
         }
         if path.is_directory() {
-            return self.directory(&path, fields, get);
+            return self.directory(&path, target.query(), fields, get);
         }
         match self.shared.root.find(&path) {
             Ok(Found::File(found)) => self.file(&path, found, fields, get),
@@ -132,6 +132,7 @@ impl FileService {
     fn directory(
         &self,
         path: &FilePath,
+        query: Option<&str>,
         fields: &HeaderMap,
         get: bool,
     ) -> Result<Response<FileBody>, Refusal> {
@@ -147,9 +148,8 @@ impl FileService {
         match root.find(path)? {
             Found::File(_) => Err(OpenError::NotFound.into()),
             Found::Directory(directory) if options.list => {
-                let listing =
-                    Listing::read(root, path, directory, options.hidden).map_err(OpenError::from)?;
-                Ok(listed(&listing, path))
+                let listing = Listing::read(root, path, directory, options.hidden, page_asked_for(query));
+                Ok(listed(&listing.map_err(OpenError::from)?, path))
             }
             Found::Directory(_) => Err(Refusal::NoIndex),
         }
@@ -313,6 +313,15 @@ fn add_slash(path: &FilePath, target: &Uri) -> Response<FileBody> {
     answer.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(page::TEXT));
     set(answer.headers_mut(), LOCATION, location);
     answer
+}
+
+/// The page of a listing that a query asks for; the first, unless it says `page=` and a number.
+fn page_asked_for(query: Option<&str>) -> usize {
+    query.into_iter().flat_map(|query| query.split('&')).find_map(page_number).unwrap_or(1)
+}
+
+fn page_number(parameter: &str) -> Option<usize> {
+    parameter.strip_prefix("page=")?.parse().ok()
 }
 
 fn listed(listing: &Listing, path: &FilePath) -> Response<FileBody> {

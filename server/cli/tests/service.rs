@@ -412,6 +412,37 @@ fn a_listing_shows_what_can_be_had_and_links_to_it() {
 }
 
 #[test]
+fn a_large_directory_is_listed_page_by_page() {
+    let site = Site::new();
+    for number in 0..25_000 {
+        site.write(format!("f{number}"), "");
+    }
+    fs::create_dir(site.root().join("zz")).unwrap();
+    let mut service = site.service(FileOptions { list: true, ..FileOptions::default() });
+    let mut page = |target: &str| ask(&mut service, Method::GET, target, &[]);
+    let names = |page: &site::Answer| {
+        let names = page.text().split("<bdi>").filter_map(|row| row.split("</bdi>").next()).skip(1);
+        names.map(str::to_owned).collect::<Vec<_>>()
+    };
+    let first = page("/");
+    assert_eq!(names(&first)[..3], ["zz", "f0", "f1"]);
+    assert_eq!(names(&first).len(), 10_000);
+    assert!(
+        first
+            .text()
+            .contains("1 folder, 9999 files, 0 B on page 1 of 3<nav><a rel=\"next\" href=\"?page=2\">")
+    );
+    assert_eq!(names(&page("/?page=2"))[..2], ["f9999", "f10000"]);
+    let last = page("/?x=y&page=3");
+    assert_eq!(names(&last).last().unwrap(), "f24999");
+    assert_eq!(names(&last).len(), 5_001);
+    assert!(last.text().contains("href=\"?page=2\">Previous page</a></nav>"));
+    for (target, status) in [("/?page=4", 404), ("/?page=0", 404), ("/?page=-1", 200), ("/?page=", 200)] {
+        assert_eq!(page(target).status(), status, "{target}");
+    }
+}
+
+#[test]
 fn the_owners_fields_are_on_every_answer() {
     let site = Site::new();
     site.write("f.txt", "x");
