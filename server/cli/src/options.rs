@@ -95,23 +95,29 @@ pub struct ServeOptions {
     #[arg(short, long)]
     pub verbose: bool,
 
-    /// How many connections may be open at once.
+    #[allow(rustdoc::broken_intra_doc_links)]
+    /// How many connections may be open at once; further ones wait [default: 65536, or as many as there are file
+    /// descriptors for].
     #[arg(long, value_name = "NUMBER", help_heading = "Limits", value_parser = clap::value_parser!(u32).range(1..))]
     pub max_connections: Option<u32>,
 
-    /// How long a request's head may take, e.g. 30s, 500ms, 2m.
+    #[allow(rustdoc::broken_intra_doc_links)]
+    /// How long a request's head may take, e.g. 500ms, 30s, 2m [default: 30s].
     #[arg(long, value_name = "TIME", help_heading = "Limits", value_parser = duration)]
     pub head_timeout: Option<Duration>,
 
-    /// How long a connection may wait for its next request.
+    #[allow(rustdoc::broken_intra_doc_links)]
+    /// How long a connection may wait for its next request [default: 60s].
     #[arg(long, value_name = "TIME", help_heading = "Limits", value_parser = duration)]
     pub idle_timeout: Option<Duration>,
 
-    /// How long a client may take nothing of its answer.
+    #[allow(rustdoc::broken_intra_doc_links)]
+    /// How long a client may take nothing of its answer [default: 60s].
     #[arg(long, value_name = "TIME", help_heading = "Limits", value_parser = duration)]
     pub write_timeout: Option<Duration>,
 
-    /// How long answers may go on after the first Ctrl-C.
+    #[allow(rustdoc::broken_intra_doc_links)]
+    /// How long answers may go on after the first Ctrl-C [default: 30s].
     #[arg(long, value_name = "TIME", help_heading = "Limits", value_parser = duration)]
     pub drain_timeout: Option<Duration>,
 }
@@ -227,6 +233,23 @@ mod tests {
         assert!(!options.list && !options.hidden && !options.follow_symlinks && !options.no_log);
         assert_eq!(options.config().timeouts.head, Config::default().timeouts.head);
         assert_eq!(serve(&[]).unwrap().directory, PathBuf::from("."));
+    }
+
+    #[test]
+    fn the_help_tells_the_defaults_as_they_are() {
+        let help = Options::command().find_subcommand_mut("serve").unwrap().render_long_help().to_string();
+        let help = help.split_whitespace().collect::<Vec<_>>().join(" ");
+        let config = Config::default();
+        assert!(help.contains(&format!("[default: {}, or", config.connections)), "{help}");
+        for (option, default) in [
+            ("--head-timeout", config.timeouts.head),
+            ("--idle-timeout", config.timeouts.idle),
+            ("--write-timeout", config.timeouts.write_stall),
+            ("--drain-timeout", config.drain_deadline),
+        ] {
+            let said = help.split_once(option).unwrap().1.split_once("[default: ").unwrap().1;
+            assert_eq!(said.split_once(']').unwrap().0, format!("{}s", default.as_secs()), "{option}");
+        }
     }
 
     #[test]
