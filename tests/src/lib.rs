@@ -11,6 +11,7 @@ pub mod body;
 pub mod caller;
 pub mod carrier;
 pub mod chaos;
+pub mod frames;
 pub mod http2;
 pub mod matrix;
 pub mod peer;

@@ -32,6 +32,8 @@ mod bodies;
 mod cut;
 mod disconnects;
 mod drain;
+mod frames;
+mod h2c;
 mod messages;
 mod numbers;
 mod odd;
@@ -61,6 +63,8 @@ pub const CASES: &[&[Case]] = &[
     upgrades::CASES,
     numbers::CASES,
     odd::CASES,
+    frames::CASES,
+    h2c::CASES,
 ];
 
 type Text = Full<Bytes>;
