@@ -1,12 +1,19 @@
 //! Fetches a list of URLs, several at once, and says what came of each. How far it is can be watched in a browser or
 //! with curl meanwhile: a small server runs on the same executor, on the same thread.
+//!
+//! ```sh
+//! cargo run -p smol-app -- -n 4 http://127.0.0.1:8080/README.md http://127.0.0.1:8080/Cargo.lock
+//! cargo run -p smol-app < urls.txt      # says where to watch it
+//! ```
+//!
+//! Exits with 0 when all came, with 1 when some did not, with 2 when it could not begin.
 
 #![forbid(unsafe_code)]
 
 mod board;
 mod status;
 
-use std::io::{self, Read};
+use std::io::{self, Read, Write};
 use std::net::SocketAddr;
 use std::process::ExitCode;
 use std::rc::Rc;
@@ -39,13 +46,15 @@ struct Options {
 fn main() -> ExitCode {
     let options = Options::parse();
     let executor = Rc::new(LocalExecutor::new());
-    match smol::block_on(executor.run(run(&executor, options))) {
-        Ok(board) => {
-            println!("{board}");
-            if board.failures() == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
-        }
+    let ended = smol::block_on(executor.run(run(&executor, options)))
+        .and_then(|board| writeln!(io::stdout(), "{board}").map(|()| board.failures()));
+    match ended {
+        Ok(0) => ExitCode::SUCCESS,
+        Ok(_) => ExitCode::FAILURE,
+        // `| head` has read enough.
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::FAILURE,
         Err(error) => {
-            eprintln!("smol-app: {error}");
+            let _ = writeln!(io::stderr(), "smol-app: {error}");
             ExitCode::from(2)
         }
     }
@@ -54,9 +63,11 @@ fn main() -> ExitCode {
 async fn run(executor: &Rc<LocalExecutor<'static>>, options: Options) -> io::Result<Rc<Board>> {
     let runtime = SmolLocal::new(executor);
     let board = Rc::new(Board::new(urls(options.urls)?));
-    let listener = Listener::bind_tcp(runtime.clone(), options.status, &ListenOptions::default())?;
+    let listener = Listener::bind_tcp(runtime.clone(), options.status, &ListenOptions::default())
+        .map_err(|error| io::Error::new(error.kind(), format!("--status {}: {error}", options.status)))?;
     if let Some(address) = listener.local_addr()? {
-        eprintln!("watch at http://{address}/");
+        // Where nobody reads that, the work is done all the same.
+        let _ = writeln!(io::stderr(), "watch at http://{address}/");
     }
     let server = serve(runtime.clone(), listener, status::service(&board), Config::default());
     let shutdown = server.shutdown_handle();
@@ -67,22 +78,23 @@ async fn run(executor: &Rc<LocalExecutor<'static>>, options: Options) -> io::Res
         .map(|_| executor.spawn(work(client.clone(), Rc::clone(&board))))
         .collect();
     for worker in workers {
-        worker.await;
+        worker.await?; // the first that fails ends the others, by dropping them
     }
     shutdown.drain();
     server.await?;
     Ok(board)
 }
 
-/// Takes one job after the other, until there is none left.
-async fn work(client: Client<SmolLocal>, board: Rc<Board>) {
+/// Takes one job after the other, until there is none left. Fails when what came of one cannot be said.
+async fn work(client: Client<SmolLocal>, board: Rc<Board>) -> io::Result<()> {
     while let Some((job, url)) = board.take() {
         let end = match fetch(&client, &board, job, &url).await {
             Ok(status) => State::Done { status },
             Err(error) => State::Failed { reason: error.kind().to_string() },
         };
-        println!("{}", board.finish(job, end));
+        writeln!(io::stdout(), "{}", board.finish(job, end))?;
     }
+    Ok(())
 }
 
 async fn fetch(client: &Client<SmolLocal>, board: &Board, job: usize, url: &str) -> Result<u16, Error> {

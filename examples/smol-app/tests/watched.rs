@@ -92,6 +92,30 @@ fn all_are_under_way_at_once_and_success_is_told() {
     });
 }
 
+#[test]
+fn a_reader_that_has_enough_ends_it_without_a_word() {
+    on_an_executor(async |_, site| {
+        let mut program = start(&["-n", "1"], &[site.url("/a"), site.url("/b")]);
+        drop(program.stdout.take());
+        assert_eq!(program.status().await.expect("a status").code(), Some(1));
+        let mut said = String::new();
+        program.stderr.take().expect("a pipe").read_to_string(&mut said).await.expect("text");
+        assert!(said.starts_with("watch at ") && said.lines().count() == 1, "{said}");
+    });
+}
+
+#[test]
+fn an_address_in_use_is_named() {
+    on_an_executor(async |_, site| {
+        let taken = site.address.to_string();
+        let mut program = start(&["--status", &taken], &[site.url("/a")]);
+        assert_eq!(program.status().await.expect("a status").code(), Some(2));
+        let mut said = String::new();
+        program.stderr.take().expect("a pipe").read_to_string(&mut said).await.expect("text");
+        assert!(said.starts_with(&format!("smol-app: --status {taken}: Address already in use")), "{said}");
+    });
+}
+
 fn start(options: &[&str], urls: &[String]) -> Child {
     Command::new(env!("CARGO_BIN_EXE_smol-app"))
         .args(options)

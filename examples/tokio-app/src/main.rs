@@ -2,14 +2,22 @@
 //!
 //! Two things came to it later, and neither brought a second runtime: [`links`] calls out through Fetch, and here
 //! Hyperman serves the same `Router` beside axum's own server. One signal drains both.
+//!
+//! ```sh
+//! cargo run -p tokio-app
+//! curl --json '{"url": "http://127.0.0.1:8080/"}' http://127.0.0.1:3001/links      # Hyperman
+//! curl http://127.0.0.1:3000/links                                                 # axum: the same list
+//! curl -X POST http://127.0.0.1:3001/check
+//! ```
 
 #![forbid(unsafe_code)]
 
 mod links;
 
 use std::future::IntoFuture;
-use std::io;
+use std::io::{self, Write};
 use std::net::SocketAddr;
+use std::process::ExitCode;
 
 use axum::Router;
 use clap::Parser;
@@ -33,17 +41,34 @@ struct Options {
 }
 
 #[tokio::main]
-async fn main() -> io::Result<()> {
-    let options = Options::parse();
+async fn main() -> ExitCode {
+    match run(Options::parse()).await {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            let _ = writeln!(io::stderr(), "tokio-app: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+async fn run(options: Options) -> io::Result<()> {
     let runtime = TokioRuntime::current()?;
     let app = links::router(Client::new(runtime.clone()));
-    let before = TcpListener::bind(options.axum).await?;
-    let beside = Listener::bind_tcp(runtime.clone(), options.hyperman, &ListenOptions::default())?;
-    println!("axum      http://{}/links", before.local_addr()?);
+    let before = TcpListener::bind(options.axum).await.map_err(at("--axum", options.axum))?;
+    let beside = Listener::bind_tcp(runtime.clone(), options.hyperman, &ListenOptions::default())
+        .map_err(at("--hyperman", options.hyperman))?;
+    let mut said = format!("axum      http://{}/links\n", before.local_addr()?);
     if let Some(address) = beside.local_addr()? {
-        println!("hyperman  http://{address}/links");
+        said += &format!("hyperman  http://{address}/links\n");
     }
+    // Where nobody reads that, it serves all the same.
+    let _ = io::stdout().write_all(said.as_bytes());
     serve_both(runtime, before, beside, app).await
+}
+
+/// Adds to an error which address it is about.
+fn at(option: &'static str, address: SocketAddr) -> impl FnOnce(io::Error) -> io::Error {
+    move |error| io::Error::new(error.kind(), format!("{option} {address}: {error}"))
 }
 
 /// Serves until SIGINT or SIGTERM; whoever is being answered then still is.

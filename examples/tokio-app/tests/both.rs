@@ -67,6 +67,22 @@ async fn what_one_server_stores_the_other_shows() {
 }
 
 #[tokio::test]
+async fn an_address_in_use_is_named() {
+    let taken = std::net::TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");
+    let taken = taken.local_addr().expect("an address");
+    for (option, other) in [("--axum", "--hyperman"), ("--hyperman", "--axum")] {
+        let ended = Command::new(env!("CARGO_BIN_EXE_tokio-app"))
+            .args([option, &taken.to_string(), other, "127.0.0.1:0"])
+            .output()
+            .await
+            .expect("the program starts");
+        assert_eq!(ended.status.code(), Some(1));
+        let said = String::from_utf8_lossy(&ended.stderr);
+        assert!(said.starts_with(&format!("tokio-app: {option} {taken}: Address already in use")), "{said}");
+    }
+}
+
+#[tokio::test]
 async fn a_signal_drains_both() {
     let site = Site::start();
     let program = Program::start().await;
