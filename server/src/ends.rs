@@ -5,7 +5,8 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use http::{Request, Response};
+use http::uri::Scheme;
+use http::{Request, Response, Version};
 use tower_service::Service;
 
 use crate::body::{Body, ConnectionInfo};
@@ -44,16 +45,16 @@ impl<IO, S> Ends<IO, S> {
     }
 
     /// Whether the request is for a host that this connection's handshake was not for: one with a TLS configuration of
-    /// its own, whose client certificates may be checked differently (S81). The answer is 421 (RFC 9110 §15.5.20).
+    /// its own, whose client certificates may be checked differently (S81); or for one that only a handshake could be for
+    /// (RFC 9110 §7.4). The answer is 421 (RFC 9110 §15.5.20).
     #[inline]
     pub(crate) fn is_misdirected<T>(&self, request: &Request<T>) -> bool {
         #[cfg(feature = "tls")]
         if let Some(tls) = &self.info.tls {
             return !tls.serves(asked_host(request));
         }
-        #[cfg(not(feature = "tls"))]
-        let _ = request;
-        false
+        // In HTTP/2 every request names a scheme, and a gateway that has ended TLS passes its own on.
+        request.uri().scheme() == Some(&Scheme::HTTPS) && request.version() != Version::HTTP_2
     }
 
     /// Tells who wants to know of a request that the service does not hear of.

@@ -18,7 +18,8 @@ hyperman_tests::cases! {
         fields_and_their_limits
         framing_of_bodies
         chunks_and_trailers
-        expectations_and_upgrades;
+        expectations_and_upgrades
+        what_only_tls_can_serve_is_misdirected_in_cleartext;
 }
 
 /// What makes a request of a request line.
@@ -286,4 +287,18 @@ fn expectations_and_upgrades(on: Carrier) {
         &[("Expect: 100-continue", 413)],
     ));
     judge(on, &all);
+}
+
+/// RFC 9110 §7.4: a resource of `https` is refused where the connection is not secured.
+fn what_only_tls_can_serve_is_misdirected_in_cleartext(on: Carrier) {
+    with_server!(on, |_| service_fn(echo), Config::default(), |address, _: &Shutdown| {
+        let mut peer = Peer::connect(on, address);
+        for (target, in_cleartext) in
+            [("https://a/", 421), ("HTTPS://a", 421), ("http://a/", 200), ("/https://a/", 200)]
+        {
+            peer.send(format!("POST {target} HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\n\r\nabc"));
+            let status = if on.is_secure() { 200 } else { in_cleartext };
+            assert_eq!(peer.answer().status, status, "{target}");
+        }
+    });
 }
