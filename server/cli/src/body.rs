@@ -15,14 +15,20 @@ use rustix::io::Errno;
 
 use crate::range::ByteRange;
 
-/// How much of a file is read at once, 64 KiB: a socket's send buffer takes about that much.
+/// How much of a file is read at once at the most, 64 KiB: a socket's send buffer takes about that much.
 pub const CHUNK: usize = 64 * 1024;
+
+/// How much is read first, 16 KiB, and twice as much each time after: a reader that takes nothing, on one of many streams,
+/// makes us hold no more than this (S24).
+const FIRST_CHUNK: usize = 16 * 1024;
 
 /// The body of an answer of the file service. Its length is known from the start.
 #[derive(Debug, Default)]
 pub struct FileBody {
     pieces: VecDeque<Piece>,
     remaining: u64,
+    /// How much of a file was read last.
+    read: usize,
 }
 
 #[derive(Debug)]
@@ -62,7 +68,10 @@ impl FileBody {
     fn next_chunk(&mut self) -> Option<io::Result<Bytes>> {
         let chunk = match self.pieces.front_mut()? {
             Piece::Memory(bytes) => Ok(std::mem::take(bytes)),
-            Piece::File { file, range } => read(file, range),
+            Piece::File { file, range } => {
+                self.read = self.read.saturating_mul(2).clamp(FIRST_CHUNK, CHUNK);
+                read(file, range, self.read)
+            }
         };
         if let Ok(bytes) = &chunk {
             self.remaining = self.remaining.saturating_sub(bytes.len() as u64);
@@ -85,13 +94,13 @@ impl<B: Into<Bytes>> From<B> for FileBody {
     }
 }
 
-/// Reads the front of the range, at most [`CHUNK`] bytes, and advances it.
+/// Reads the front of the range, at most `most` bytes, and advances it.
 ///
 /// # Errors
 /// The system call's, and `UnexpectedEof` when the file has become shorter than it was: nothing is made up in place
 /// of what is gone.
-fn read(file: &File, range: &mut ByteRange) -> io::Result<Bytes> {
-    let wanted = usize::try_from(range.length()).unwrap_or(CHUNK).min(CHUNK);
+fn read(file: &File, range: &mut ByteRange, most: usize) -> io::Result<Bytes> {
+    let wanted = usize::try_from(range.length()).unwrap_or(most).min(most);
     let mut storage = Vec::with_capacity(wanted);
     let read = loop {
         match rustix::io::pread(file.as_fd(), spare_capacity(&mut storage), range.start) {
@@ -187,5 +196,16 @@ mod tests {
         assert!(body.is_end_stream());
         assert_eq!(body.size_hint().exact(), Some(0));
         assert!(body.next_chunk().is_none());
+    }
+
+    /// S24
+    #[test]
+    fn the_first_pieces_of_a_file_are_small() {
+        let content = vec![7; CHUNK * 3];
+        let mut body = FileBody::empty();
+        body.push_file(file_of(&content), ByteRange { start: 0, end: content.len() as u64 });
+        let lengths: Vec<usize> =
+            std::iter::from_fn(|| body.next_chunk().map(|chunk| chunk.unwrap().len())).collect();
+        assert_eq!(lengths, [16 * 1024, 32 * 1024, 64 * 1024, 64 * 1024, 16 * 1024]);
     }
 }
