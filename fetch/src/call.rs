@@ -161,7 +161,14 @@ impl<R: Runtime> Call<R> {
     /// Whether the server failed an expectation of the request (417). It is taken back then, as far as the body is there to
     /// be sent: somebody on the way does not know `100-continue`, which says nothing about the request itself
     /// (RFC 9110 §10.1.1).
+    #[inline]
     fn expects_too_much(&mut self, exchange: &mut Transaction<R>) -> bool {
+        let plain = self.parts.expect_continue.is_none() && self.parts.headers.is_empty();
+        !plain && self.takes_expectation_back(exchange)
+    }
+
+    #[inline(never)]
+    fn takes_expectation_back(&mut self, exchange: &mut Transaction<R>) -> bool {
         let Parts { headers, body, expect_continue, watch, .. } = &mut *self.parts;
         if expect_continue.is_none() && !headers.contains_key(EXPECT) {
             return false;

@@ -11,6 +11,7 @@ use http::{HeaderMap, HeaderValue, Method};
 use hyperman_http1::{ClientConfig, Limits};
 use hyperman_transport::Runtime;
 
+use crate::attend::Attend;
 use crate::connection::Connection;
 use crate::h2::Directory;
 use crate::pool::{Pool, PoolLimits};
@@ -120,6 +121,18 @@ impl<R: Runtime> Client<R> {
     /// The loop that this client is on.
     pub fn runtime(&self) -> &R {
         &self.inner.runtime
+    }
+
+    /// Looks after the connections that are kept for later requests: those that their server ended, by a GOAWAY or by
+    /// hanging up, are closed when that happens and not when they would be used next, those that are idle for too long are
+    /// closed then, and an HTTP/2 server's PING is answered. To be started beside the requests, on the client's loop; it
+    /// ends when the client and all its clones are gone.
+    ///
+    /// Without it nothing is lost but time: a client starts no tasks, so a connection that nobody uses is looked at when the
+    /// next request wants it, and a server that is about to end waits for its patience with such a client.
+    pub fn attend(&self) -> impl Future<Output = ()> + use<R> {
+        let mut attend = Attend::new(&self.inner);
+        std::future::poll_fn(move |cx| attend.poll(cx))
     }
 
     /// Closes the connections that are kept for later requests. Those in use are not touched.

@@ -77,6 +77,12 @@ impl<R: Runtime> Connection<R> {
         if paused && !matches!(self.stream.peek(), Err(error) if error.kind() == io::ErrorKind::WouldBlock) {
             return false;
         }
+        self.is_silent(cx)
+    }
+
+    /// Whether nothing has come on an idle connection, as far as the loop knows; the task is woken when something does.
+    #[inline]
+    pub(crate) fn is_silent(&mut self, cx: &mut Context<'_>) -> bool {
         if self.stream.will_wake_to_read(cx) {
             return true;
         }

@@ -28,10 +28,12 @@
 //! * `call`: one call of the user, over stale connections and redirects; `redirect` has the rules for those.
 //! * `exchange`: one request and its answer on one `connection`, between the socket and the protocol machine; `h2`: the
 //!   same where exchanges share a connection; `transaction`: either.
+//! * `attend`: what idle connections hear when somebody looks after them.
 //! * `target`: what a URL says; `resolve`: names to addresses; `connect`: addresses to a stream; `pool`: streams kept.
 
 #![forbid(unsafe_code)]
 
+mod attend;
 mod body;
 mod call;
 mod charset;

@@ -1,14 +1,17 @@
 //! Connections that are kept between exchanges.
 //!
 //! A connection is kept under its whole identity ([`Key`]) and comes back only to a request that has the same one
-//! (S42). Whether it is still alive is asked when it is taken out. No task watches over idle connections; what is too old goes when the pool is used next.
+//! (S42). Whether it is still alive is asked when it is taken out. What is too old goes when the pool is used next. No task
+//! watches over idle connections, unless somebody starts one: see `attend`.
 
 use std::collections::{HashMap, VecDeque};
 use std::hash::RandomState;
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::task::Waker;
 use std::time::{Duration, Instant};
 
+use crate::attend::Attendant;
 use crate::target::Origin;
 
 /// How many connections are kept, and for how long.
@@ -83,6 +86,8 @@ struct Shelves<C> {
     total: usize,
     /// When all shelves are looked through next.
     sweep_at: Option<Instant>,
+    /// Who wants to know that a connection was put here.
+    attendant: Attendant,
 }
 
 /// How often all shelves are looked through for what is too old.
@@ -101,6 +106,7 @@ impl<C: Keep> Pool<C> {
                 by_key: HashMap::default(),
                 total: 0,
                 sweep_at: None,
+                attendant: Attendant::default(),
             }),
         }
     }
@@ -121,7 +127,37 @@ impl<C: Keep> Pool<C> {
             return;
         }
         connection.set_idle_since(now);
-        let _dropped = self.with(|shelves| shelves.insert(connection, &self.limits));
+        let (_dropped, attendant) =
+            self.with(|shelves| (shelves.insert(connection, &self.limits), shelves.attendant.call()));
+        if let Some(attendant) = attendant {
+            attendant.wake();
+        }
+    }
+
+    /// Whoever is to be told of the next connection that is put here.
+    pub(crate) fn attend(&self, waker: &Waker) {
+        self.with(|shelves| shelves.attendant.wait(waker));
+    }
+
+    /// Drops the connections that are too old or not as they should be. When the next one is too old, if there is one.
+    pub(crate) fn look(&self, now: Instant, mut is_good: impl FnMut(&mut C) -> bool) -> Option<Instant> {
+        let mut spent = |connection: &mut C| self.limits.expired(connection, now) || !is_good(connection);
+        let (next, _dropped) = self.with(|shelves| {
+            let mut dropped: Vec<C> = shelves.latest.take_if(&mut spent).into_iter().collect();
+            for shelf in shelves.by_key.values_mut() {
+                for mut connection in std::mem::take(shelf) {
+                    if spent(&mut connection) {
+                        dropped.push(connection)
+                    } else {
+                        shelf.push_back(connection)
+                    }
+                }
+            }
+            shelves.total -= dropped.len();
+            let kept = shelves.latest.iter().chain(shelves.by_key.values().flatten());
+            (kept.map(Keep::idle_since).min(), dropped)
+        });
+        next?.checked_add(self.limits.idle)
     }
 
     /// Drops every connection with this identity: one of them was found dead, and the others are of its age.

@@ -403,3 +403,43 @@ fn an_upload_that_was_refused_is_cancelled() {
         answer.bytes().await.unwrap();
     });
 }
+
+/// Nobody asks for anything, and yet the server need not wait: its GOAWAY is answered by the end of the connection.
+#[test]
+fn an_idle_connection_that_is_looked_after_hears_a_goaway() {
+    let (tell, told) = mpsc::channel::<()>();
+    let script = move |listener: TcpListener| {
+        let mut raw = Raw::accept(&listener);
+        let (stream, _) = raw.next(HEADERS);
+        raw.head(stream, true);
+        told.recv().unwrap();
+        // A PING is answered meanwhile.
+        raw.send(frames::PING, 0, 0, &[7; 8]);
+        assert_eq!(raw.next(frames::PING).1, [7; 8]);
+        raw.send(GOAWAY, 0, 0, &[[0, 0, 0, 1], [0; 4]].concat());
+        raw.until_closed();
+    };
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}/", listener.local_addr().unwrap());
+    let script = std::thread::spawn(move || script(listener));
+    hyperman_loop::block_on(|handle| async move {
+        let client = frames::client(handle);
+        let mut attended = Box::pin(client.attend());
+        assert_eq!(client.get(&url).send().await.unwrap().status(), 200);
+        tell.send(()).unwrap();
+        let mut timer = client.runtime().timer();
+        // Nothing but this is polled until the script has seen the end.
+        while !script.is_finished() {
+            let soon = client.runtime().now() + Duration::from_millis(20);
+            std::future::poll_fn(|cx| {
+                assert!(attended.as_mut().poll(cx).is_pending());
+                timer.poll_deadline(soon, cx)
+            })
+            .await;
+        }
+        script.join().unwrap();
+        drop(client);
+        attended.await;
+    })
+    .unwrap();
+}

@@ -12,12 +12,13 @@ use std::time::{Duration, Instant};
 
 use hyperman_fetch::error::RedirectFault;
 use hyperman_fetch::{Body, Client, ErrorKind, Notice, PoolLimits, Redirects};
-use hyperman_transport::Runtime;
+use hyperman_transport::{Runtime, Timer as _};
 
 use peer::{Peer, Script};
 
 on_every_loop! {
     a_connection_that_closed_while_idle_is_replaced
+    kept_connections_that_are_looked_after_end_with_their_server
     s49_a_connection_that_spoke_while_idle_is_replaced
     a_stale_connection_is_replaced_once_for_what_may_be_repeated
     a_stale_connection_fails_what_may_not_be_repeated
@@ -90,6 +91,50 @@ async fn settle(peer: &Peer) {
 async fn pause() {
     let started = Instant::now();
     until(|| started.elapsed() > Duration::from_millis(2)).await;
+}
+
+/// Without another request: the server sees the client's end, and so does the client see that nobody uses it any more.
+async fn kept_connections_that_are_looked_after_end_with_their_server<R: Runtime>(runtime: R) {
+    let peer = Peer::one(|conn| {
+        conn.head();
+        conn.send("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok");
+        conn.end();
+        assert_eq!(conn.until_closed(), b"");
+    });
+    let mut limits = PoolLimits::default();
+    let client = Client::builder(runtime.clone()).pool(limits.clone()).build();
+    assert_eq!(
+        client.get(peer.url("/")).send().await.expect("an answer").text().await.expect("a body"),
+        "ok"
+    );
+    ended(&client, &peer).await;
+    // A server that stays is left after the idle time.
+    let peer = Peer::one(|conn| {
+        conn.head();
+        conn.send("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok");
+        assert_eq!(conn.until_closed(), b"");
+    });
+    limits.idle = Duration::from_millis(60);
+    let client = Client::builder(runtime).pool(limits).build();
+    assert_eq!(
+        client.get(peer.url("/")).send().await.expect("an answer").text().await.expect("a body"),
+        "ok"
+    );
+    ended(&client, &peer).await;
+}
+
+/// Looks after the client's connections until the peer's have ended.
+async fn ended<R: Runtime>(client: &Client<R>, peer: &Peer) {
+    let mut attended = Box::pin(client.attend());
+    let mut timer = client.runtime().timer();
+    while !peer.finished() {
+        let soon = client.runtime().now() + Duration::from_millis(5);
+        std::future::poll_fn(|cx| {
+            assert!(attended.as_mut().poll(cx).is_pending());
+            timer.poll_deadline(soon, cx)
+        })
+        .await;
+    }
 }
 
 async fn s49_a_connection_that_spoke_while_idle_is_replaced<R: Runtime>(runtime: R) {

@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 
 use hyperman_transport::Runtime;
 
+use crate::attend::Attendant;
 use crate::h2::hub::{Shared, Standing};
 use crate::pool::{Key, PoolLimits};
 
@@ -25,6 +26,8 @@ pub(crate) struct Directory<R: Runtime> {
 struct Listed<R: Runtime> {
     entries: HashMap<Key, Entry<R>, RandomState>,
     swept: Option<Instant>,
+    /// Who wants to know that a connection came or became idle.
+    attendant: Attendant,
 }
 
 struct Entry<R: Runtime> {
@@ -50,7 +53,7 @@ pub(super) enum Found<R: Runtime> {
 
 impl<R: Runtime> Directory<R> {
     pub(crate) fn shared(limits: PoolLimits) -> Arc<Self> {
-        let listed = Listed { entries: HashMap::default(), swept: None };
+        let listed = Listed { entries: HashMap::default(), swept: None, attendant: Attendant::default() };
         Arc::new(Directory { limits, listed: Mutex::new(listed) })
     }
 
@@ -106,6 +109,35 @@ impl<R: Runtime> Directory<R> {
         if self.limits.per_host == 0 || self.limits.total == 0 || shared.is_spent() {
             self.remove(shared);
         }
+        self.call_attendant();
+    }
+
+    /// Whoever is to be told of the next connection that becomes idle.
+    pub(crate) fn attend(&self, waker: &Waker) {
+        self.lock().attendant.wait(waker);
+    }
+
+    fn call_attendant(&self) {
+        let attendant = self.lock().attendant.call();
+        if let Some(attendant) = attendant {
+            attendant.wake();
+        }
+    }
+
+    /// Hears what servers say on idle connections, and drops those that are over or too old. When the next one is too old,
+    /// if there is one.
+    pub(crate) fn look(&self, now: Instant, waker: &Waker) -> Option<Instant> {
+        let lines: Vec<Arc<Shared<R>>> =
+            self.lock().entries.values().flat_map(|entry| &entry.lines).cloned().collect();
+        let mut next = None;
+        for shared in &lines {
+            if !shared.attend(now, waker) || self.limits.is_over(shared, now) {
+                self.remove(shared);
+            } else if let Some(since) = shared.idle_since() {
+                next = next.into_iter().chain(since.checked_add(self.limits.idle)).min();
+            }
+        }
+        next
     }
 
     /// Forgets a connection; whoever is on it stays.

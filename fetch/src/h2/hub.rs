@@ -193,6 +193,18 @@ impl<R: Runtime> Shared<R> {
         })
     }
 
+    /// Moves an idle connection, so that what the server says on it is heard, and has `waker` woken when it says more. False
+    /// when it takes no more requests.
+    pub(super) fn attend(&self, now: Instant, waker: &Waker) -> bool {
+        self.with(|hub| {
+            if hub.mailboxes.is_empty() && hub.openers == 0 {
+                self.relay.attend(waker);
+                self.turn(hub, now);
+            }
+            hub.ended.is_none() && !hub.retired
+        })
+    }
+
     /// Since when no exchange is here, if none is.
     pub(super) fn idle_since(&self) -> Option<Instant> {
         self.with(|hub| (hub.mailboxes.is_empty() && hub.openers == 0).then_some(hub.idle_since))

@@ -14,6 +14,8 @@ struct Waiting {
     /// Whether something may be ready since the last turn began.
     rung: bool,
     seats: Vec<Option<Waker>>,
+    /// Who looks after the connection while nobody uses it.
+    attendant: Option<Waker>,
     free: Vec<usize>,
 }
 
@@ -44,6 +46,11 @@ impl Relay {
         self.swap(seat, None)
     }
 
+    /// Whoever looks after the connection is to be woken by the next ring.
+    pub(super) fn attend(&self, waker: &Waker) {
+        let _old = self.lock().attendant.replace(waker.clone());
+    }
+
     /// Whether it has rung since it was asked last.
     pub(super) fn take_rung(&self) -> bool {
         std::mem::take(&mut self.lock().rung)
@@ -51,7 +58,14 @@ impl Relay {
 
     /// Notes that something may be ready, and wakes everybody.
     pub(super) fn ring(&self) {
-        self.lock().rung = true;
+        let attendant = {
+            let mut waiting = self.lock();
+            waiting.rung = true;
+            waiting.attendant.take()
+        };
+        if let Some(attendant) = attendant {
+            attendant.wake();
+        }
         self.wake_all();
     }
 

@@ -260,8 +260,13 @@ impl Client {
     /// read it (RFC 9110 §7.5), so its body goes on, also behind the end of the answer. The connection is closed after it.
     #[inline]
     pub fn is_uploading(&self) -> bool {
+        self.exchange.goes_on && self.has_more_to_upload()
+    }
+
+    #[cold]
+    fn has_more_to_upload(&self) -> bool {
         let open = matches!(self.request, Request::Body(_)) && self.closed.is_none();
-        self.exchange.goes_on && self.fault.is_none() && (open || !self.queue.is_empty())
+        self.fault.is_none() && (open || !self.queue.is_empty())
     }
 
     /// Why nothing more is read as a message.
