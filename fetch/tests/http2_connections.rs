@@ -443,3 +443,42 @@ fn an_idle_connection_that_is_looked_after_hears_a_goaway() {
     })
     .unwrap();
 }
+
+/// However the rest of a body is lost, what came is a part, and before the head there is none.
+#[test]
+fn what_cuts_an_answer_short_leaves_a_part_of_it() {
+    type Cut = fn(&mut Raw, u32);
+    let cuts: [(&str, Cut); 6] = [
+        ("a reset", |raw, stream| raw.send(RST_STREAM, 0, stream, &8_u32.to_be_bytes())),
+        ("a refusal", |raw, stream| raw.send(RST_STREAM, 0, stream, &7_u32.to_be_bytes())),
+        ("a fault of the stream", |raw, stream| raw.send(HEADERS, 4, stream, &[0x90])),
+        ("a fault of the connection", |raw, _| raw.send(frames::PING, 0, 0, &[0; 7])),
+        ("the end", |raw, _| raw.stream.shutdown(std::net::Shutdown::Write).unwrap()),
+        ("nothing more", |_, _| {}),
+    ];
+    for (name, cut) in cuts {
+        for begun in [true, false] {
+            let script = move |listener: TcpListener| {
+                // What is refused is asked for again, three times.
+                for _ in 0..if name == "a refusal" && !begun { 4 } else { 1 } {
+                    let mut raw = Raw::accept(&listener);
+                    let (stream, _) = raw.next(HEADERS);
+                    if begun {
+                        raw.head(stream, false);
+                        raw.send(DATA, 0, stream, b"part");
+                    }
+                    cut(&mut raw, stream);
+                    std::thread::spawn(move || raw.until_closed());
+                }
+            };
+            let error = scripted(script, |client, url| async move {
+                let patience = Duration::from_millis(if name == "nothing more" { 60 } else { 20_000 });
+                let outcome = async { client.get(&url).timeout(patience).send().await?.bytes().await };
+                outcome.await.unwrap_err()
+            });
+            assert_eq!(error.is_partial(), begun, "{name}: {error:?}");
+            let processed = begun || name != "a refusal";
+            assert_eq!(error.request_may_have_been_processed(), processed, "{name}: {error:?}");
+        }
+    }
+}
