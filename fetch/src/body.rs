@@ -89,9 +89,17 @@ impl Body {
     }
 
     /// The body for one exchange. Bytes stay for another, and so does what makes them; a stream is used up.
+    #[inline]
     pub(crate) fn lend(&mut self) -> Body {
+        match &self.kind {
+            Kind::Bytes(bytes) => Body { kind: Kind::Bytes(bytes.clone()) },
+            _ => self.lend_stream(),
+        }
+    }
+
+    #[inline(never)]
+    fn lend_stream(&mut self) -> Body {
         let kind = match &mut self.kind {
-            Kind::Bytes(bytes) => Kind::Bytes(bytes.clone()),
             Kind::Repeatable(repeatable) => Kind::Stream(repeatable.next()),
             other => std::mem::replace(other, Kind::Used),
         };

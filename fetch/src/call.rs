@@ -306,6 +306,7 @@ impl<R: Runtime> Call<R> {
     }
 
     /// The identity of the connection that the request needs.
+    #[inline]
     pub(crate) fn key(&self) -> Result<Key, ErrorKind> {
         let origin = Origin::of(&self.url)?;
         let encrypted = origin.scheme.is_encrypted();

@@ -225,14 +225,19 @@ impl<R: Runtime> Exchange<R> {
     }
 
     /// Whether the answer was an early success, and the server is still to get the rest of the request.
+    #[inline]
     pub(crate) fn is_uploading(&self) -> bool {
+        self.connection.machine.is_uploading() && self.has_upload()
+    }
+
+    #[cold]
+    fn has_upload(&self) -> bool {
         let State { upload, write_error, .. } = &self.connection.state;
-        self.connection.machine.is_uploading()
-            && write_error.is_none()
-            && matches!(upload, Upload::Done | Upload::Streaming(_))
+        write_error.is_none() && matches!(upload, Upload::Done | Upload::Streaming(_))
     }
 
     /// Behind the end of the answer: ready once the request is sent whole, or the server takes no more of it.
+    #[cold]
     pub(crate) fn poll_upload(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), ErrorKind>> {
         self.on_loan(|exchange| {
             for _ in 0..ROUNDS {
@@ -344,6 +349,7 @@ impl<R: Runtime> Exchange<R> {
     }
 
     /// Gives the machine what there is of the body. True when there is more that the machine did not take yet.
+    #[inline(always)]
     fn feed(&mut self, cx: &mut Context<'_>) -> Result<bool, ErrorKind> {
         if let Upload::Held { timer, until, .. } = &mut self.connection.state.upload {
             if timer.poll_deadline(*until, cx).is_pending() {
@@ -380,6 +386,7 @@ impl<R: Runtime> Exchange<R> {
     }
 
     /// Writes what the machine has queued. True when all of it went, so that more can be fed.
+    #[inline(always)]
     fn write(&mut self, cx: &mut Context<'_>) -> bool {
         if self.connection.state.write_error.is_some()
             || matches!(self.connection.state.upload, Upload::Abandoned | Upload::Unwanted(_))
