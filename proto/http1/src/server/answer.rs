@@ -72,17 +72,7 @@ impl Server {
         size: BodySize,
     ) -> Result<(), Misuse> {
         self.check_owed()?;
-        let mut rule = answer_body(self.exchange.method, status);
-        if status == StatusCode::RESET_CONTENT && rule == AnswerBody::Described {
-            // What GET would get has no content either (RFC 9110 §15.3.6).
-            rule = AnswerBody::Reset;
-        }
-        if rule == AnswerBody::Forbidden && status.is_informational() {
-            return Err(Misuse::WrongStatus);
-        }
-        if rule == AnswerBody::Switch && !(self.exchange.upgrade && matches!(self.receive, Receive::Done)) {
-            return Err(Misuse::UpgradeNotPossible);
-        }
+        let rule = self.body_rule(status)?;
         // Of a 304 the length would be that of the 200 (RFC 9110 §8.6), which a body that is not sent says nothing about.
         let size = if status == StatusCode::NOT_MODIFIED { BodySize::Known(0) } else { size };
         let mut body = Writing::Dropped;
@@ -129,6 +119,23 @@ impl Server {
             self.close(CloseReason::Upgraded);
         }
         Ok(())
+    }
+
+    /// What a final answer with this status may have behind its head.
+    #[inline]
+    fn body_rule(&self, status: StatusCode) -> Result<AnswerBody, Misuse> {
+        let rule = answer_body(self.exchange.method, status);
+        if status == StatusCode::RESET_CONTENT && rule == AnswerBody::Described {
+            // What GET would get has no content either (RFC 9110 §15.3.6).
+            return Ok(AnswerBody::Reset);
+        }
+        if rule == AnswerBody::Forbidden && status.is_informational() {
+            return Err(Misuse::WrongStatus);
+        }
+        if rule == AnswerBody::Switch && !(self.exchange.upgrade && matches!(self.receive, Receive::Done)) {
+            return Err(Misuse::UpgradeNotPossible);
+        }
+        Ok(rule)
     }
 
     /// Whether the connection cannot outlive this answer, as is known before it is written: the client may or may not
