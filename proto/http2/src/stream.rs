@@ -84,6 +84,29 @@ pub(crate) struct Incoming {
     pub(crate) wanted: bool,
     /// Since when, and from how many octets, the rate is measured.
     pub(crate) mark: Option<(Instant, u64)>,
+    /// Since when the application does not wait: that time is not the peer's.
+    pub(crate) paused: Option<Instant>,
+}
+
+impl Incoming {
+    /// Whether the application waits for body octets, from `now` on.
+    pub(crate) fn want(&mut self, wanted: bool, now: Instant) {
+        if std::mem::replace(&mut self.wanted, wanted) == wanted {
+            return;
+        }
+        let paused = self.paused.take();
+        if !wanted {
+            self.paused = Some(now);
+        } else if let (Some((since, _)), Some(paused)) = (&mut self.mark, paused) {
+            *since += now.saturating_duration_since(paused);
+        }
+    }
+
+    /// Nobody waits for the body any more; how fast the rest comes is measured from here.
+    pub(crate) fn forsake(&mut self) {
+        self.wanted = false;
+        (self.mark, self.paused) = (None, None);
+    }
 }
 
 /// The sending half.
@@ -133,6 +156,7 @@ impl Stream {
                 small: 0,
                 wanted: false,
                 mark: None,
+                paused: None,
             },
             send: Outgoing {
                 window: send,

@@ -3,6 +3,8 @@
 
 mod support;
 
+use std::time::Duration;
+
 use bytes::Bytes;
 use http::{HeaderMap, StatusCode};
 use hyperman_http2::{BodySize, Config, Error, Reason, ServerEvent, StreamId, Violation};
@@ -271,5 +273,36 @@ fn a_tunnel_carries_more_than_a_body_may_have() {
     let mut raw = RawServer::with(Mode::Never, config);
     raw.send(&headers(1, false, &[(":method", "CONNECT"), (":authority", "example.com:443")]));
     raw.send(&data(1, false, b"more than ten octets"));
+    assert_eq!((raw.error.clone(), raw.of_kind(RST_STREAM).len()), (None, 0));
+}
+
+/// S20: a body whose pieces are each taken at once, so that the application waits again and again and never for long.
+#[test]
+fn a_body_that_dribbles_is_slow_however_often_it_is_waited_for() {
+    let mut raw = RawServer::new(Mode::Never);
+    raw.send(&headers(1, false, &request("POST")));
+    let stream = raw.requests()[0];
+    let mut seconds = 0;
+    while raw.of_kind(RST_STREAM).is_empty() && seconds < 60 {
+        raw.server.want_body(stream, true);
+        raw.advance(Duration::from_secs(1));
+        seconds += 1;
+        raw.server.want_body(stream, false);
+        raw.send(&data(1, false, b"x"));
+        raw.server.release(stream, 1);
+    }
+    assert!((10..=20).contains(&seconds), "{seconds}");
+
+    // The time in which the application does something else is not the peer's.
+    let mut raw = RawServer::new(Mode::Never);
+    raw.send(&headers(1, false, &request("POST")));
+    for _ in 0..60 {
+        raw.server.want_body(stream, true);
+        raw.advance(Duration::from_secs(1));
+        raw.server.want_body(stream, false);
+        raw.send(&data(1, false, &[0; 600]));
+        raw.server.release(stream, 600);
+        raw.advance(Duration::from_secs(5));
+    }
     assert_eq!((raw.error.clone(), raw.of_kind(RST_STREAM).len()), (None, 0));
 }

@@ -157,7 +157,7 @@ impl Connection {
     pub fn finished(&mut self, stream: StreamId) {
         let Some(entry) = self.streams.get_mut(stream) else { return };
         entry.finished = true;
-        entry.recv.wanted = false;
+        entry.recv.forsake();
         entry.send.starved = None;
         if !entry.is_closed() {
             match (self.role, entry.sending, entry.receiving) {

@@ -235,7 +235,7 @@ impl Connection {
     /// given back, up to [`crate::Limits::drain`].
     pub fn ignore_body(&mut self, stream: StreamId) {
         let Some(entry) = self.streams.get_mut(stream) else { return };
-        entry.recv.wanted = false;
+        entry.recv.forsake();
         if entry.recv.discarded.is_none() {
             entry.recv.discarded = Some(0);
             let held = entry.recv.window.held();
@@ -245,11 +245,9 @@ impl Connection {
 
     /// Whether the application waits for body octets of `stream`: the body-rate timer runs only then.
     pub fn want_body(&mut self, stream: StreamId, wanted: bool) {
+        let now = self.now;
         if let Some(entry) = self.streams.get_mut(stream) {
-            entry.recv.wanted = wanted && entry.receiving == Receiving::Body;
-            if !wanted {
-                entry.recv.mark = None;
-            }
+            entry.recv.want(wanted && entry.receiving == Receiving::Body, now);
         }
     }
 

@@ -267,8 +267,11 @@ fn body_slow(stream: &mut Stream, now: Instant, timeouts: &Timeouts) -> bool {
     let Some(grace) = timeouts.body_grace else { return false };
     // While the peer has no window it is not the one who is slow.
     let due = stream.recv.wanted || (stream.finished && stream.sending == Sending::Done);
-    if !due || stream.receiving != Receiving::Body || stream.recv.window.granted() <= 0 {
+    if stream.receiving != Receiving::Body || stream.recv.window.granted() <= 0 {
         stream.recv.mark = None;
+        return false;
+    }
+    if !due {
         return false;
     }
     let received = stream.recv.received;
