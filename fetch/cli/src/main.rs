@@ -1,6 +1,6 @@
 //! `fetch URL`: curl's manners over Fetch.
 //!
-//! * `options`: the command line; `question`: the request it asks for.
+//! * `options`: the command line; `question`: the request it asks for; `piped`: a body of it that comes when it likes.
 //! * `transfer`: one URL from the request to the last byte.
 //! * `output`: where the body goes; `json`: how JSON is shown on a terminal; `trace`: what `-v` and `-i` tell.
 //! * `harmless`: what a peer sent, as a terminal may be shown it.
@@ -13,6 +13,7 @@ mod harmless;
 mod json;
 mod options;
 mod output;
+mod piped;
 mod question;
 mod trace;
 mod transfer;

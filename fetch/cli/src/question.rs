@@ -17,6 +17,7 @@ use hyperman_loop::Handle;
 
 use crate::failure::Failure;
 use crate::options::Options;
+use crate::piped::Piped;
 
 /// What is asked, whatever the URL.
 pub(crate) struct Question {
@@ -212,7 +213,8 @@ fn text_or_file(text: &str) -> Result<Vec<u8>, Failure> {
 /// A file as a body that is read while it is sent.
 fn upload(file: &Path) -> Result<Body, Failure> {
     if file.as_os_str() == OsStr::new("-") {
-        return Ok(Body::stream(FileBody { reader: Ok(Box::new(io::stdin())), left: None }));
+        let piped = Piped::new(io::stdin()).map_err(|error| Failure::reading("the standard input", &error));
+        return piped.map(Body::stream);
     }
     let failed = |error: io::Error| Failure::reading(&file.to_string_lossy(), &error);
     let opened = File::open(file).map_err(failed)?;
@@ -222,17 +224,17 @@ fn upload(file: &Path) -> Result<Body, Failure> {
     }
     if !metadata.is_file() {
         // Its length says nothing, and what was read of it does not come again.
-        return Ok(Body::stream(FileBody { reader: Ok(Box::new(opened)), left: None }));
+        return Piped::new(opened).map_err(failed).map(Body::stream);
     }
     let (file, mut first) = (file.to_owned(), Some(opened));
     Ok(Body::repeatable(move || FileBody::of(first.take().map_or_else(|| File::open(&file), Ok))))
 }
 
-/// Reads block; this program has nothing else to do meanwhile.
+/// A regular file, whose reads wait for nobody.
 struct FileBody {
-    reader: io::Result<Box<dyn io::Read + Send>>,
+    reader: io::Result<File>,
     /// The bytes that were announced and not given yet.
-    left: Option<u64>,
+    left: u64,
 }
 
 impl FileBody {
@@ -240,8 +242,8 @@ impl FileBody {
     fn of(opened: io::Result<File>) -> FileBody {
         let known = opened.and_then(|file| Ok((file.metadata()?.len(), file)));
         match known {
-            Ok((length, file)) => FileBody { reader: Ok(Box::new(file)), left: Some(length) },
-            Err(error) => FileBody { reader: Err(error), left: None },
+            Ok((length, file)) => FileBody { reader: Ok(file), left: length },
+            Err(error) => FileBody { reader: Err(error), left: 0 },
         }
     }
 }
@@ -258,7 +260,7 @@ impl http_body::Body for FileBody {
         _cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, io::Error>>> {
         // A file that grows meanwhile is sent as long as it was announced.
-        let most = self.left.map_or(PIECE, |left| usize::try_from(left).unwrap_or(PIECE).min(PIECE));
+        let most = usize::try_from(self.left).unwrap_or(PIECE).min(PIECE);
         let mut piece = vec![0; most];
         let reader = match &mut self.reader {
             Ok(reader) => reader,
@@ -272,17 +274,15 @@ impl http_body::Body for FileBody {
             }
         };
         if count == 0 {
-            return Poll::Ready(match self.left {
-                Some(left) if left > 0 => Some(Err(io::Error::other("the file became shorter"))),
-                _ => None,
-            });
+            let short = self.left > 0;
+            return Poll::Ready(short.then(|| Err(io::Error::other("the file became shorter"))));
         }
         piece.truncate(count);
-        self.left = self.left.map(|left| left.saturating_sub(count as u64));
+        self.left = self.left.saturating_sub(count as u64);
         Poll::Ready(Some(Ok(Frame::data(piece.into()))))
     }
 
     fn size_hint(&self) -> SizeHint {
-        self.left.map_or_else(SizeHint::new, SizeHint::with_exact)
+        SizeHint::with_exact(self.left)
     }
 }

@@ -235,6 +235,31 @@ fn files_and_the_standard_input_are_sent() {
     assert!(put.contains("\r\ntransfer-encoding: chunked\r\n"), "{put}");
     assert!(put.ends_with("\r\n\r\nb\r\nfrom a pipe\r\n0\r\n\r\n"), "{put}");
 
+    // A pipe that says nothing holds up neither a deadline nor an answer.
+    let silent = |arguments: &[&str]| {
+        let mut child = fetch();
+        let child = child.args(["-T", "-"]).args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut child = child.stderr(Stdio::piped()).spawn().expect("runs");
+        let input = child.stdin.take();
+        let output = child.wait_with_output().expect("ends");
+        drop(input);
+        output
+    };
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = listener.local_addr().expect("an address").to_string();
+    let output = silent(&["-m", "0.2", &address]);
+    assert_eq!(output.status.code(), Some(28), "{output:?}");
+    let server = thread::spawn(move || {
+        // The first was the one that lost its patience.
+        let _ = listener.accept();
+        let (mut stream, _) = listener.accept().expect("a connection");
+        let _ = stream.read(&mut [0; 4096]);
+        let _ = stream.write_all(b"HTTP/1.1 403 Forbidden\r\nContent-Length: 2\r\n\r\nno");
+    });
+    let output = silent(&[&address]);
+    assert_eq!((output.status.code(), text(&output.stdout)), (Some(0), "no".to_owned()), "{output:?}");
+    server.join().expect("the server");
+
     assert_eq!(run(&["-T", "/no/such/file", "127.0.0.1:1"]).status.code(), Some(26));
     assert_eq!(run(&["-d", "@/no/such/file", "127.0.0.1:1"]).status.code(), Some(26));
 }
