@@ -64,14 +64,14 @@ fn client(handle: Handle, options: &Options) -> Result<Client<Handle>, Failure> 
     let redirects = if options.location { Redirects::Follow(options.max_redirs) } else { Redirects::Stay };
     let mut builder = Client::builder(handle)
         .redirects(redirects)
-        .timeout(options.max_time)
+        .timeout(options.max_time.filter(|limit| !limit.is_zero()))
         .max_body(options.max_filesize)
         .local_address(options.interface)
         .http2(!options.http1_1);
     if options.http2_prior_knowledge {
         builder = builder.http2_prior_knowledge();
     }
-    if let Some(limit) = options.connect_timeout {
+    if let Some(limit) = options.connect_timeout.filter(|limit| !limit.is_zero()) {
         builder = builder.connect_timeout(limit);
     }
     for (host, address) in &options.resolve {

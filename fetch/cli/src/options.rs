@@ -88,11 +88,11 @@ pub(crate) struct Options {
     #[arg(short = 'f', long)]
     pub(crate) fail: bool,
 
-    /// How many seconds everything may take
+    /// How many seconds everything may take; 0 is no limit
     #[arg(short = 'm', long, value_name = "SECONDS", value_parser = seconds)]
     pub(crate) max_time: Option<Duration>,
 
-    /// How many seconds connecting may take
+    /// How many seconds connecting may take; 0 is the usual limit
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     pub(crate) connect_timeout: Option<Duration>,
 

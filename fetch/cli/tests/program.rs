@@ -199,6 +199,8 @@ fn options_make_the_request_that_curl_would_make() {
     assert!(!fields.contains("accept"), "{fields}");
     let user = sent(&["-u", "Aladdin:open sesame"]);
     assert!(user.contains("\r\nauthorization: Basic QWxhZGRpbjpvcGVuIHNlc2FtZQ==\r\n"), "{user}");
+    // As in curl, no time is no limit.
+    assert_eq!(sent(&["-m", "0", "--connect-timeout", "0"]), plain);
     assert!(sent(&["--http1.0"]).starts_with("GET /path HTTP/1.0\r\n"));
     let (address, server) = answers(vec![EMPTY]);
     assert!(run(&[&format!("{address}/a?u=http://b")]).status.success(), "a scheme is what stands in front");
