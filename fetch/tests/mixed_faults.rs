@@ -12,7 +12,7 @@ use std::net::{TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use http::Method;
 use hyperman_fetch::{Client, ErrorKind};
@@ -352,5 +352,10 @@ fn every_request_ends_once_and_nothing_is_left_behind() {
         });
         runtime.block_on(task).unwrap();
     });
+    // The servers' threads may still be about to close theirs.
+    let begun = Instant::now();
+    while descriptors() != before && begun.elapsed() < Duration::from_secs(10) {
+        std::thread::sleep(Duration::from_millis(5));
+    }
     assert_eq!(descriptors(), before);
 }
