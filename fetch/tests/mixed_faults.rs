@@ -355,7 +355,7 @@ fn every_request_ends_once_and_nothing_is_left_behind() {
     // The servers' threads may still be about to close theirs.
     let begun = Instant::now();
     while descriptors() != before && begun.elapsed() < Duration::from_secs(10) {
-        std::thread::sleep(Duration::from_millis(5));
+        thread::sleep(Duration::from_millis(5));
     }
     assert_eq!(descriptors(), before);
 }
