@@ -9,7 +9,8 @@ use std::task::Poll;
 use std::time::Duration;
 
 use bytes::Bytes;
-use http_body_util::StreamBody;
+use http::{HeaderMap, HeaderName, HeaderValue};
+use http_body_util::{BodyExt, Full, StreamBody};
 use hyperman_fetch::Body;
 use hyperman_fetch::error::ErrorKind;
 use hyperman_transport::{Runtime as _, Timer as _};
@@ -376,8 +377,7 @@ fn an_upload_goes_on_behind_an_early_success() {
         scripted(script, |client, url| async move {
             for length in [LENGTH, 64 << 20] {
                 let bytes = Bytes::from(vec![b'x'; length]);
-                let body =
-                    if streamed { Body::stream(http_body_util::Full::new(bytes)) } else { bytes.into() };
+                let body = if streamed { Body::stream(Full::new(bytes)) } else { bytes.into() };
                 let answer = client.post(&url).body(body).send().await.unwrap();
                 assert_eq!(answer.bytes().await.unwrap(), "");
             }
@@ -481,4 +481,27 @@ fn what_cuts_an_answer_short_leaves_a_part_of_it() {
             assert_eq!(error.request_may_have_been_processed(), processed, "{name}: {error:?}");
         }
     }
+}
+
+/// Trailers take nothing of a window (RFC 9113 §6.9): those of an upload go out when its last octet has used one up.
+#[test]
+fn the_end_of_an_upload_waits_for_no_window() {
+    let content = Bytes::from(vec![b'x'; 65_535]);
+    let trailers = HeaderMap::from_iter([(HeaderName::from_static("sum"), HeaderValue::from_static("42"))]);
+    let body = Full::new(content.clone()).with_trailers(std::future::ready(Some(Ok(trailers))));
+    let script = move |listener: TcpListener| {
+        let mut raw = Raw::accept(&listener);
+        let (stream, _) = raw.next(HEADERS);
+        let mut came = 0;
+        while came < content.len() {
+            came += raw.next_of(DATA, stream).len();
+        }
+        raw.next_of(HEADERS, stream);
+        raw.head(stream, true);
+        raw.until_closed();
+    };
+    let status = scripted(script, |client, url| async move {
+        client.post(url).body(Body::stream(body)).send().await.map(|answer| answer.status().as_u16())
+    });
+    assert_eq!(status.unwrap(), 200);
 }

@@ -318,7 +318,7 @@ impl<R: Runtime> Exchange<R> {
             self.release_held().map_err(misused)?;
         }
         while let (Upload::Streaming(body), Some(stream)) = (&mut self.upload, self.stream) {
-            if self.shared.with(|hub| hub.machine.capacity(stream)) == 0 {
+            if !self.shared.with(|hub| hub.machine.takes_piece(stream)) {
                 return Ok(());
             }
             // Outside of the lock: this is the user's code.
