@@ -14,6 +14,7 @@ pub mod chaos;
 pub mod frames;
 pub mod http2;
 pub mod matrix;
+pub mod native;
 pub mod peer;
 pub mod replier;
 pub mod script;

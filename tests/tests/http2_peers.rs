@@ -8,8 +8,8 @@ use bytes::Bytes;
 use http::{Request, Response, Version};
 use http_body_util::{BodyExt, Full};
 use hyperman::tls::{ServerTls, development_certificate};
-use hyperman::{Body, Listen, Server, service_fn};
-use hyperman_tests::EndOnDrop;
+use hyperman::{Body, Server, service_fn};
+use hyperman_tests::{EndOnDrop, native};
 
 /// What the handlers say: the version of HTTP, the method and the target; `POST` gets its body back.
 async fn answer(request: Request<Body>) -> Result<Response<Full<Bytes>>, Infallible> {
@@ -32,29 +32,11 @@ fn start() -> (u16, u16, EndOnDrop) {
     let certificate = development_certificate(["localhost"]).expect("a certificate");
     let tls =
         ServerTls::builder().identity(certificate.identity()).alpn(["h2", "http/1.1"]).build().expect("TLS");
-    let (tell, told) = std::sync::mpsc::channel();
-    std::thread::spawn(move || {
-        let bound =
-            Server::new(service_fn(answer)).listen("127.0.0.1:0").listen_tls("127.0.0.1:0", &tls).bind();
-        let bound = bound.expect("bind");
-        let ports: Vec<u16> = bound
-            .addresses()
-            .iter()
-            .filter_map(|listen| match listen {
-                Listen::Tcp(address) => Some(address.port()),
-                Listen::Unix(_) => None,
-            })
-            .collect();
-        bound
-            .run_with(|shutdown| {
-                let _ = tell.send((ports, shutdown));
-                Ok(())
-            })
-            .expect("serve");
+    let (ports, end) = native::start(move || {
+        Server::new(service_fn(answer)).listen("127.0.0.1:0").listen_tls("127.0.0.1:0", &tls).bind()
     });
-    let (ports, shutdown) = told.recv().expect("the server starts");
     let [plain, tls] = ports[..] else { panic!("two ports") };
-    (plain, tls, EndOnDrop(shutdown))
+    (plain, tls, end)
 }
 
 /// What a program prints; it must end well.
@@ -175,20 +157,9 @@ fn s81_a_request_for_a_host_with_its_own_client_check_is_misdirected() {
         .alpn(["h2", "http/1.1"])
         .build()
         .expect("TLS");
-    let (tell, told) = std::sync::mpsc::channel();
-    std::thread::spawn(move || {
-        let bound = Server::new(service_fn(answer)).listen_tls("127.0.0.1:0", &tls).bind().expect("bind");
-        let address = bound.addresses()[0].to_string();
-        bound
-            .run_with(|shutdown| {
-                let _ = tell.send((address, shutdown));
-                Ok(())
-            })
-            .expect("serve");
-    });
-    let (address, shutdown) = told.recv().expect("the server starts");
-    let _end = EndOnDrop(shutdown);
-    let port = address.rsplit(':').next().expect("a port");
+    let (ports, _end) =
+        native::start(move || Server::new(service_fn(answer)).listen_tls("127.0.0.1:0", &tls).bind());
+    let port = ports[0];
     let url = format!("https://localhost:{port}/");
     let host = format!("Host: private.test:{port}");
     for version in ["--http1.1", "--http2"] {

@@ -9,7 +9,7 @@ use bytes::Bytes;
 use http::{Request, Response};
 use http_body_util::{BodyExt, Full};
 use hyperman::{Body, Server, service_fn};
-use hyperman_tests::EndOnDrop;
+use hyperman_tests::native;
 
 /// What the suite says at its end when all of its cases have passed.
 const ALL: &str = "Passed 107/107 tests";
@@ -22,19 +22,8 @@ fn judge(read_body: bool) {
         }
         Ok::<_, Infallible>(Response::new(Full::new(Bytes::from_static(&[b'h'; 256]))))
     });
-    let (tell, told) = std::sync::mpsc::channel();
-    std::thread::spawn(move || {
-        let bound = Server::new(service).listen("127.0.0.1:0").bind().expect("bind");
-        let address = bound.addresses().first().expect("one address").to_string();
-        bound
-            .run_with(|shutdown| {
-                let _ = tell.send((address, shutdown));
-                Ok(())
-            })
-            .expect("serve");
-    });
-    let (address, shutdown) = told.recv().expect("the server starts");
-    let _end = EndOnDrop(shutdown);
+    let (ports, _end) = native::start(move || Server::new(service).listen("127.0.0.1:0").bind());
+    let address = format!("127.0.0.1:{}", ports[0]);
     let program = std::env::var("HYPERMAN_HTTPWG").unwrap_or_else(|_| "httpwg".to_owned());
     let output = Command::new(&program)
         .env("SEQUENTIAL", "1")

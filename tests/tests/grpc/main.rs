@@ -1,6 +1,6 @@
 //! gRPC, which takes of HTTP/2 what browsers never do: trailers, streams that go both ways at once and are left half-way,
 //! deadlines, pings as a habit. The client is Google's own library; `./test` installs it.
-#![allow(clippy::expect_used)] // a test fails where it panics
+#![allow(clippy::expect_used, clippy::indexing_slicing)] // a test fails where it panics
 
 use std::convert::Infallible;
 use std::process::Command;
@@ -11,7 +11,7 @@ use http::{HeaderMap, HeaderValue, Request, Response};
 use http_body_util::combinators::BoxBody;
 use http_body_util::{BodyExt, Empty};
 use hyperman::{Body, BodyError, Config, Server, service_fn};
-use hyperman_tests::EndOnDrop;
+use hyperman_tests::native;
 
 const STATUS: HeaderName = HeaderName::from_static("grpc-status");
 const MESSAGE: HeaderName = HeaderName::from_static("grpc-message");
@@ -40,26 +40,15 @@ fn nothing() -> BoxBody<Bytes, BodyError> {
 
 #[test]
 fn a_grpc_client_is_served() {
-    let (tell, told) = std::sync::mpsc::channel();
-    let server = std::thread::spawn(move || {
+    let (ports, _end) = native::start(|| {
         let mut config = Config::default();
         config.limits.body = u64::MAX;
-        let bound = Server::new(service_fn(echo)).config(config).listen("127.0.0.1:0").bind().expect("bind");
-        let address = bound.addresses().first().expect("one address").to_string();
-        bound
-            .run_with(|shutdown| {
-                let _ = tell.send((address, shutdown));
-                Ok(())
-            })
-            .expect("serve");
+        Server::new(service_fn(echo)).config(config).listen("127.0.0.1:0").bind()
     });
-    let (address, shutdown) = told.recv().expect("the server starts");
-    let end = EndOnDrop(shutdown);
+    let address = format!("127.0.0.1:{}", ports[0]);
     let client = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/grpc/call");
     let output = Command::new(client).arg(address).output().expect("python3 is installed, see ./test");
     let said = String::from_utf8_lossy(&output.stdout);
     assert!(output.status.success(), "{said}{}", String::from_utf8_lossy(&output.stderr));
     assert_eq!(said.lines().last(), Some("all over one connection"));
-    drop(end);
-    server.join().expect("it ends");
 }
