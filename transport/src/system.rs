@@ -53,41 +53,19 @@ fn prepared(socket: OwnedFd) -> Result<OwnedFd, Errno> {
 }
 
 /// Bytes in the send queue of a socket, sent or not, that were not acknowledged.
-#[cfg(all(
-    target_os = "linux",
-    any(
-        target_arch = "x86",
-        target_arch = "x86_64",
-        target_arch = "arm",
-        target_arch = "aarch64",
-        target_arch = "riscv64",
-        target_arch = "loongarch64",
-        target_arch = "s390x"
-    )
-))]
+#[cfg(target_os = "linux")]
 pub(crate) fn unacknowledged(socket: impl AsFd) -> Option<u64> {
     use rustix::ioctl::{Getter, Opcode, ioctl};
 
-    /// SIOCOUTQ of tcp(7) and unix(7); the architectures above agree on it.
-    const SIOCOUTQ: Opcode = 0x5411;
+    /// SIOCOUTQ of tcp(7) and unix(7) is another name of it.
+    const OUTPUT_QUEUE: Opcode = libc::TIOCOUTQ as Opcode;
     // SAFETY: this request writes one `int`, which is what the getter has room for.
-    let queued = unsafe { ioctl(socket, Getter::<SIOCOUTQ, std::ffi::c_int>::new()) };
+    let queued = unsafe { ioctl(socket, Getter::<OUTPUT_QUEUE, std::ffi::c_int>::new()) };
     queued.ok().and_then(|bytes| u64::try_from(bytes).ok())
 }
 
-/// Bytes in the send queue of a socket, sent or not, that were not acknowledged.
-#[cfg(not(all(
-    target_os = "linux",
-    any(
-        target_arch = "x86",
-        target_arch = "x86_64",
-        target_arch = "arm",
-        target_arch = "aarch64",
-        target_arch = "riscv64",
-        target_arch = "loongarch64",
-        target_arch = "s390x"
-    )
-)))]
+/// There is no way to ask that the other systems share.
+#[cfg(not(target_os = "linux"))]
 pub(crate) fn unacknowledged(_: impl AsFd) -> Option<u64> {
     None
 }
