@@ -9,6 +9,7 @@ use std::process::{Child, Command, Output, Stdio};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
+use rustix::net::{AddressFamily, SocketFlags, SocketType};
 use tempfile::TempDir;
 
 fn fetch() -> Command {
@@ -442,7 +443,7 @@ fn a_terminal_gets_json_indented_and_no_bytes() {
 fn nginx_is_understood() {
     let folder = tempfile::tempdir().expect("a folder");
     std::fs::write(folder.path().join("page.html"), "<p>page</p>").expect("written");
-    let port = TcpListener::bind("127.0.0.1:0").expect("a port").local_addr().expect("an address").port();
+    let port = free_port();
     let root = folder.path().display();
     let config = format!(
         "daemon off; master_process off; pid {root}/pid; error_log {root}/error.log; events {{}}
@@ -474,6 +475,20 @@ fn nginx_is_understood() {
     assert_eq!(text(&page.stdout), "<p>page</p><p>page</p>", "{page:?}");
     assert_eq!(text(&range.stdout), "page 206", "{range:?}");
     assert_eq!(text(&refused.stdout), "413", "{refused:?}");
+}
+
+/// A port that nobody has. It is picked without listening: a child that another test starts meanwhile holds our sockets
+/// until it has become its program, and would seem to be a server that takes connections.
+fn free_port() -> u16 {
+    let any = SocketAddr::from(([127, 0, 0, 1], 0));
+    let socket =
+        rustix::net::socket_with(AddressFamily::INET, SocketType::STREAM, SocketFlags::CLOEXEC, None);
+    let socket = socket.expect("a socket");
+    rustix::net::sockopt::set_socket_reuseaddr(&socket, true).expect("an option");
+    rustix::net::bind(&socket, &any).expect("a port");
+    SocketAddr::try_from(rustix::net::getsockname(&socket).expect("an address"))
+        .expect("of the Internet")
+        .port()
 }
 
 /// Starts nginx and waits until it takes connections.

@@ -3,12 +3,13 @@
 #![allow(dead_code, clippy::expect_used, reason = "a test fails by panicking, and uses a part of this")]
 
 use std::io::{BufRead as _, BufReader};
-use std::net::{TcpListener, TcpStream};
+use std::net::{SocketAddr, TcpStream};
 use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::Duration;
 
 use hyperman_transport::tls::{DevelopmentCertificate, development_certificate};
+use rustix::net::{AddressFamily, SocketFlags, SocketType};
 use tempfile::TempDir;
 
 /// What `/large` is long, in bytes: more than any window at its start.
@@ -84,8 +85,18 @@ impl Place {
     }
 }
 
+/// A port that nobody has. It is picked without listening: a child that another test starts meanwhile holds our sockets
+/// until it has become its program, and would seem to be a server that takes connections.
 fn free_port() -> u16 {
-    TcpListener::bind("127.0.0.1:0").expect("a port").local_addr().expect("an address").port()
+    let any = SocketAddr::from(([127, 0, 0, 1], 0));
+    let socket =
+        rustix::net::socket_with(AddressFamily::INET, SocketType::STREAM, SocketFlags::CLOEXEC, None);
+    let socket = socket.expect("a socket");
+    rustix::net::sockopt::set_socket_reuseaddr(&socket, true).expect("an option");
+    rustix::net::bind(&socket, &any).expect("a port");
+    SocketAddr::try_from(rustix::net::getsockname(&socket).expect("an address"))
+        .expect("of the Internet")
+        .port()
 }
 
 /// nghttp2's own server.
